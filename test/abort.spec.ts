@@ -61,7 +61,7 @@ describe('request.abort with a real worker and engine', () => {
       shortfallGroups: 1,
     });
     expect((await bench.inflight()).leases).toBe(2);
-    // A repeat is a no-op that says the same.
+    // A repeat has no effect and the same result.
     expect((await abort({ requestIds: ['job/g0/1'] }))[0]).toEqual(result);
     await abort({ job: JOB });
   });
@@ -75,7 +75,7 @@ describe('request.abort with a real worker and engine', () => {
     ['all', { all: true }],
   ];
   for (const [name, selector] of selectors) {
-    it(`stops what a ${name} has, and leaves no lease`, async () => {
+    it(`stops the requests that the selector ${name} matches, and leaves no lease`, async () => {
       await bench.register();
       await bench.submit(1);
       await bench.startWorker();
@@ -104,7 +104,7 @@ describe('request.abort with a real worker and engine', () => {
     expect((await bench.counts()).requests).toMatchObject({ submitted: 4, dropped: 4 });
   });
 
-  it('is done though the replica dies after recording it, or the worker is never heard of again', async () => {
+  it('is done although the replica dies after recording it, or the worker is lost', async () => {
     await bench.register();
     await bench.submit(1);
     await bench.startWorker();
@@ -135,8 +135,8 @@ describe('request.abort with a real worker and engine', () => {
   });
 });
 
-describe('request.abort of those who only route', () => {
-  it('tells the holder until it releases, by session, request, worker or server', async () => {
+describe('request.abort of callers that only route', () => {
+  it('repeats the command to the holder until it releases, by session, request, worker, server or all', async () => {
     await bench.register();
     const { workerEpoch } = await bench.client.call(bench.pool, 'worker.register', {
       workerId: 'loop',
@@ -167,7 +167,7 @@ describe('request.abort of those who only route', () => {
     }
   });
 
-  it('ends the waiting of acquires; refuses those that come after the abort only when it asks for that', async () => {
+  it('ends waiting acquires, and refuses later ones only if the abort asks for it', async () => {
     await bench.register({ maxInflight: 1 });
     const worker = { workerId: 'loop', registrationId: 'l' };
     const { workerEpoch } = await bench.client.call(bench.pool, 'worker.register', worker);
@@ -192,7 +192,7 @@ describe('request.abort of those who only route', () => {
       await expect(acquire(`${index + 1}`, { waitMs: 20_000 })).rejects.toMatchObject({ code: 'ABORTED' });
     }
     await bench.client.call(bench.pool, 'lb.release', { leaseId: lease.leaseId, outcome: 'aborted' });
-    // A request that was known may come again, and so may one between two turns; others where the caller asked for it.
+    // A known request may come again, also a request between two turns. Unknown ones are refused only on demand.
     const next = await acquire('next', { requestId: 'traj/2' });
     await bench.client.call(bench.pool, 'lb.release', { leaseId: next.leaseId, outcome: 'finished' });
     const early = { requestIds: ['traj/late'] };
@@ -206,7 +206,7 @@ describe('request.abort of those who only route', () => {
     await expect(acquire('late')).rejects.toMatchObject({ code: 'ABORTED' });
   });
 
-  it('refuses an empty list, two selectors, none, and an id that meant something else', async () => {
+  it('refuses an empty list, two selectors, no selector, and the id of another abort', async () => {
     const refused = (body: object, field: string) =>
       expect(bench.client.call(bench.pool, 'request.abort', { abortId: 'bad', ...body })).rejects.toMatchObject({
         code: 'VALIDATION_FAILED',
@@ -230,12 +230,12 @@ describe('request.abort of those who only route', () => {
 });
 
 describe('a holder that lives and does not confirm', () => {
-  it('loses what it runs with the epoch of the server, and the answer is final', async () => {
+  it('loses its requests with the epoch of the server, and the answer is final', async () => {
     const impatient = await ServiceBench.open({ abortDeadlineMs: 1_000 });
     const { client } = impatient;
     await impatient.begin();
     const { pool } = impatient;
-    // With an id that is encoded within the services: one of them asks another to fence the server.
+    // The server has an id that services encode, because one service asks another to fence the server.
     await impatient.register({ serverId: 'a/b %' });
     await impatient.submit(1, 1);
     const registration = { workerId: 'deaf', registrationId: 'd', ttlMs: 60_000 };
@@ -256,7 +256,7 @@ describe('a holder that lives and does not confirm', () => {
     const { servers } = await client.call(pool, 'server.list', {});
     expect(servers).toMatchObject([{ serverId: 'a/b %', state: 'failed', inflight: 0 }]);
     expect(await impatient.counts()).toMatchObject({ requests: { dropped: 1 } });
-    // Its late word changes nothing.
+    // The late release of the holder changes nothing.
     expect(await client.call(pool, 'lb.release', { acquireId: 'held', outcome: 'aborted' })).toMatchObject({
       released: false,
     });
@@ -283,7 +283,7 @@ describe('a stream that the worker gives up on', () => {
     await bench.startWorker({ engineStallTimeoutMs: 200, engineFailurePauseMs: 0 });
     await expect.poll(() => inEngine.length).toBe(1);
     expect(await Promise.all(inEngine)).toEqual([false]);
-    // The same request goes on from its tokens.
+    // The request is resumed from its tokens.
     await bench.running(1);
     await abort({ all: true });
   });
@@ -298,18 +298,18 @@ describe("a worker's own end", () => {
     await expect.poll(async () => (await bench.inflight()).waiters).toBe(1);
     await bench.closeWorkers();
     expect(await bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
-    // One may have gone to a claim of its own that still waited; it comes back with the epoch.
+    // A waiting claim may have got one of the requests; it is returned when the epoch ends.
     await expect
       .poll(async () => (await bench.counts()).requests)
       .toMatchObject({ pending: 2, running: 0, claimed: 0 });
   });
 
-  it('stops them too when it has lost its epoch', async () => {
+  it('stops its requests also when it has lost its epoch', async () => {
     await bench.register();
     await bench.submit(1);
     await bench.startWorker({ workerTtlMs: 900 });
     await bench.running(2);
-    // Another process takes its name, as after a partition.
+    // Another process registers under the worker's name, as after a partition.
     await bench.client.call(bench.pool, 'worker.register', { workerId: 'w1', registrationId: 'another' });
     await bench.client.call(bench.pool, 'request.abort', { abortId: 'lost', job: JOB });
     await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });

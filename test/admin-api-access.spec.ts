@@ -20,7 +20,7 @@ describe('a JWT of the issuer', () => {
   let keys: { privateKey: KeyLike; publicKey: KeyLike };
   let others: typeof keys;
   let api: AdminApi;
-  /** What the issuer has answered, by path. */
+  /** Paths of the requests that the issuer has answered. */
   const asked: string[] = [];
 
   beforeAll(async () => {
@@ -112,7 +112,7 @@ describe('a JWT of the issuer', () => {
     };
     expect(await status('k1')).toBe(200);
     isBroken = true;
-    // Keys are asked for again after half a minute at the earliest.
+    // The API fetches keys again after half a minute at the earliest.
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 });
     expect([await status('unknown'), await status('k1')]).toEqual([503, 200]);
     vi.useRealTimers();

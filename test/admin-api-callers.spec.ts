@@ -107,7 +107,7 @@ describe('a refused request', () => {
     expect((await api.send('GET', '/audit-log?operation=token.list')).body.entries).toEqual([]);
   });
 
-  it('with a pool that is no name, or a long id, leaves these out of the audit log', async () => {
+  it('with an invalid pool name, or a long id, leaves these out of the audit log', async () => {
     const token = await api.createToken('viewer');
     expect((await post(`/pools/a%2E%3E%20b/servers/${'x'.repeat(4_000)}/cordon`, token)).status).toBe(403);
     const { entries } = (await api.send('GET', '/audit-log?operation=server.cordon')).body;
@@ -183,7 +183,7 @@ it('logs no defect when a caller goes away in the middle of its body', async () 
   const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
   const inFlight = (count: number) => `http_requests_in_flight{app="admin-api"} ${count}\n`;
   const socket = beginBody('{"a":1');
-  // With the request for the metrics.
+  // The two requests are the pending one and the request for the metrics.
   await expect.poll(metrics).toContain(inFlight(2));
   socket.destroy();
   await expect.poll(metrics).toContain(inFlight(1));

@@ -66,7 +66,7 @@ async function listen(query = '', lastId?: number, token?: string) {
   return { events, places, sequences: () => events.map(({ data }) => data.sequence), close: () => abort.abort() };
 }
 
-it('sends what happens in the pool, by type, job, round and server', async () => {
+it('sends the events of the pool, by type, job, round and server', async () => {
   const all = await listen();
   const types = await listen('?type=round.completed&type=server.fenced');
   const ofJob = await listen('?job=a%2Fb');
@@ -85,7 +85,7 @@ it('sends what happens in the pool, by type, job, round and server', async () =>
   for (const reader of [all, types, ofJob, ofRound, ofServer]) reader.close();
 });
 
-it('replays what came after Last-Event-ID, and continues without a gap or a repeat', async () => {
+it('replays the events after Last-Event-ID, and continues without a gap or a repeat', async () => {
   const first = await listen();
   const from = await happen('round.opened');
   await expect.poll(() => first.events.length).toBe(1);
@@ -162,7 +162,7 @@ it('keeps no reader and no consumer of callers that go away', async () => {
   for (let caller = 0; caller < 20; caller++) {
     const socket = connect(Number(port), hostname);
     socket.on('error', () => undefined);
-    // Some go before the stream begins, others while stored events are read.
+    // Half of the callers disconnect before the stream begins, the others while stored events are read.
     socket.write(`GET /api/v1/pools/${pool}/events HTTP/1.1\r\n${head}`, () => {
       if (caller % 2 === 0) socket.destroy();
       else socket.once('data', () => socket.destroy());

@@ -120,7 +120,7 @@ it('harms nothing when it is killed: a rollout, changes with keys, and readers o
     expect(again.headers.get('Idempotency-Replayed')).toBe('true');
     expect(await again.json()).toEqual(change.reply);
   }
-  // The others may have been made, and are not made again. One that had only begun is made now.
+  // A change without a reply may have been made, and is then not made again. If it was only started, a repeat makes it.
   let late = 0;
   for (const change of changes.filter(({ reply }) => reply === undefined)) {
     let code: string | undefined;

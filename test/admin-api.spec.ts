@@ -34,7 +34,7 @@ afterAll(async () => {
   await bench?.close();
 });
 
-/** A body that each route accepts, beside what {@link idsOf} gives. */
+/** Bodies that the routes accept, without the fields that {@link idsOf} gives. */
 const RIGHT: Record<string, () => Fields> = {
   'PATCH /pools/{pool}/config': () => ({ slowStartMs: 1_000 }),
   'POST /pools/{pool}/config/rollback': () => ({ version: 0 }),
@@ -67,7 +67,7 @@ const RIGHT: Record<string, () => Fields> = {
 };
 /** A server that drains is removed when it has no lease; a lease ends with any other change of its server. */
 const FIRST = ['lb.lease', 'server.drain', 'server.uncordon', 'lb.release'];
-/** What removes others is called last. */
+/** Operations that remove servers, workers, jobs or the pool are called last. */
 const LAST = ['worker.deregister', 'server.remove', 'job.delete', 'pool.delete'];
 /** An answer that is right although it is an error. */
 const REFUSED: Record<string, string> = {
@@ -264,7 +264,7 @@ it('shows sessions, rounds, groups and requests, exports the long-tail queue, an
   await expect.poll(lines).toHaveLength(2);
   expect(JSON.parse((await lines())[0])).toMatchObject({ groupId: 'g0', samples: 2 });
   expect(await post('/servers/s1/quarantine', { reason: 'to be examined' })).toMatchObject({ state: 'failed' });
-  // Its engine has restarted, and gets no leases.
+  // The engine of the quarantined server has restarted. The server is cordoned, and gets no leases.
   const { endpoint } = await get('/servers/s1');
   await post('/servers', {
     serverId: 's1',
@@ -582,7 +582,7 @@ describe('changes', () => {
     });
   });
 
-  it('are in the audit log: who, what, before, after, and never a token', async () => {
+  it('are in the audit log with caller, operation, old and new values, and without a token', async () => {
     const token = await api.createToken('admin', [bench.pool]);
     const path = `${pathOfPool()}/config`;
     const headers = { 'X-Request-Id': 'request-1' };

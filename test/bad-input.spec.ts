@@ -216,14 +216,14 @@ describe('a message that is wrong', () => {
     expect(error.message.length).toBeLessThan(1_000);
   });
 
-  it('is told at once when there is no server', async () => {
+  it('gets an error at once when there is no server', async () => {
     const startedMs = performance.now();
     expect(await errorOf('lb.acquire', acquire({}))).toMatchObject({ code: 'NO_SERVER_AVAILABLE', retryable: true });
     // Who waits without a limit of its own waits for 30 seconds.
     expect(performance.now() - startedMs).toBeLessThan(10_000);
   });
 
-  it('is told after waitMs when there is no server', async () => {
+  it('gets an error after waitMs when there is no server', async () => {
     const startedMs = performance.now();
     const { code, retryable } = await errorOf('lb.acquire', acquire({ acquireId: 'a2', waitMs: 400 }));
     expect(retryable).toBe(true);

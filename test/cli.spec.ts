@@ -144,7 +144,7 @@ it('rounds are listed, shown and cancelled; the long-tail queue is listed, expor
   expect((await cli.run('rounds get r1 --job other')).exitCode).toBe(1);
   expect((await cli.run('tail requeue job/g0/0')).exitCode).toBe(2);
   expect((await cli.run('tail requeue job/g9/0 --yes')).stderr).toMatch(/^error: REQUEST_NOT_FOUND/);
-  // It does not run.
+  // The request does not run.
   expect(await cli.run('tail requeue job/g0/0', 'y')).toMatchObject({
     exitCode: 1,
     stdout: expect.stringMatching(/^job\/g0\/0 +- +FENCED /m),
@@ -296,7 +296,7 @@ it('tokens are made, listed and revoked, by REST and in Redis', async () => {
 describe('a wrong call', () => {
   const unreachable = ['--url', 'http://127.0.0.1:1', '--token', 'x'];
 
-  it('tells what is wrong and what to do next', async () => {
+  it('prints the error and the next step', async () => {
     expect(await new CommandLine(unreachable).run('status')).toMatchObject({
       exitCode: 3,
       stderr: expect.stringMatching(/^error: UNREACHABLE: .*\nCheck that admin-api runs/),
@@ -339,7 +339,7 @@ describe('a wrong call', () => {
   });
 });
 
-describe('a reply of another caller', () => {
+describe('a reply of another server', () => {
   const EVENT = { type: 'round.opened', pool: 'p', sequence: 1, atMs: 1, roundId: 'r\u009b31m\u001b[31m' };
   const server = createServer(({ url = '' }, response) => {
     if (url.includes('/events')) {
@@ -365,7 +365,7 @@ describe('a reply of another caller', () => {
   });
   afterAll(() => void server.close());
 
-  it('shows of the status what there is, and fails for the rest', async () => {
+  it('is shown as far as it goes: the status fails only for its missing parts', async () => {
     expect(await other.run('status')).toMatchObject({
       exitCode: 1,
       stdout: expect.stringMatching(/^\(no reply: no job .*\n\nSERVER +[^]*\ns1 +ready +1\/2 [^]*\(no reply: /),

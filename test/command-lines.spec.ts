@@ -3,13 +3,13 @@ import { testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect, it } from 'vitest';
 
 const NOWHERE = '127.0.0.1:1';
-/** For servers that do answer, though late on a busy machine: a refusal ends the start at once. */
+/** Settings for servers that answer, though late on a busy machine: a refusal ends the start at once. */
 const PATIENT = { START_DEADLINE_MS: '15000' };
 const audit = 'dist/apps/load-balancer/src/audit.cli.js';
 const worker = 'dist/apps/worker/src/main.js';
 const balancer = 'dist/apps/load-balancer/src/main.js';
 
-/** What somebody who mistypes is told: what is wrong and what to do, and never a stack. */
+/** Output after a mistyped command: the error and its remedy, and never a stack. */
 it.each<[string, string[], number, RegExp, Record<string, string>?]>([
   [
     'audit of a Redis that is away',
@@ -48,7 +48,7 @@ it.each<[string, string[], number, RegExp, Record<string, string>?]>([
     2,
     /Unknown option '--port'[^]*--engine URL/,
   ],
-])('refuses %s in words', (_, command, status, says, given = {}) => {
+])('refuses %s with the error and its remedy, without a stack', (_, command, status, says, given = {}) => {
   const environment = { ...process.env, NATS_URL: `nats://${NOWHERE}`, START_DEADLINE_MS: '100', ...given };
   const run = spawnSync(process.execPath, command, { encoding: 'utf8', env: environment, timeout: 60_000 });
   expect(run.stderr).toMatch(says);

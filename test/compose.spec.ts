@@ -56,7 +56,7 @@ it('starts Prometheus and Grafana only when asked, with the rules and the dashbo
   expect(compose).toContain('GF_AUTH_ANONYMOUS_ORG_ROLE: Viewer');
 });
 
-it('has its passwords made by a script that keeps what is there, in files that are never committed', () => {
+it('gets its passwords from a script that keeps existing ones, in files that are never committed', () => {
   const make = () => spawnSync(process.execPath, ['scripts/credentials.mjs', folder], { encoding: 'utf8' });
   const texts = () => readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]);
   expect(make().status).toBe(0);

@@ -21,7 +21,7 @@ const schema = JSON.parse(read(CHART, 'values.schema.json')) as {
   properties: Record<string, SchemaPart>;
   definitions: Record<string, SchemaPart>;
 };
-/** Where a part refers to a definition: that. */
+/** Replaces a part that refers to a definition by the definition. */
 const resolved = (part: SchemaPart): SchemaPart =>
   part.$ref ? schema.definitions[part.$ref.split('/').at(-1)!]! : part;
 
@@ -55,7 +55,7 @@ describe('the Helm chart', () => {
     const { loadBalancer, trainerCoordinator, worker, gateway, adminApi, global, ...shared } = schema.properties;
     compare({ properties: shared as Record<string, SchemaPart> }, values, '');
     expect(missing).toEqual([]);
-    // The values of one service are those of `defaults`.
+    // Each service has the same values as `defaults`.
     for (const service of [loadBalancer, trainerCoordinator, worker, gateway, adminApi]) {
       expect(service?.$ref).toBe(schema.properties['defaults']!.$ref);
     }
@@ -79,7 +79,7 @@ describe('the Helm chart', () => {
       .map((file) => read(CHART, 'templates', file))
       .join('\n');
     const used = [...text.matchAll(/(?:"|\.|^ +|name: )([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b/gm)].map(([, name]) => name!);
-    // Those of the containers of NATS and Redis.
+    // Passwords and addresses for the containers of NATS and Redis.
     const passwords = ['NATS_CLUSTER_PASSWORD', 'NATS_ROUTES', 'REDISCLI_AUTH'];
     const others = new Set(passwords.concat('POD_NAME', 'POD_IP', 'REDIS_HOST', 'REDIS_HOSTS', 'REDIS_CLI_TLS'));
     expect(new Set(used).size).toBeGreaterThan(10);

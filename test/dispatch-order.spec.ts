@@ -5,24 +5,24 @@ import { ServiceBench } from './system/service-bench';
 const SAMPLES = 2;
 const MAX_TOKENS = 8_000;
 const SPEED = 400;
-/** Of each response, by the number of its group. */
+/** Tokens of each response, by the number of its group. */
 const TOKENS = [300, 900, 600, 1_200, 1_500];
 /** Groups that the prompt memory knows. */
 const KNOWN = [0, 1, 3];
 const GROUPS_PER_STEP = 3;
-/** Of the first round, of which the last group is cut. */
+/** Groups of the first round. The last one is cut. */
 const GROUPS = [0, 1, 2, 3];
 const LATER = 4;
 /** The group of each request that the engine gets. */
 const EXPECTED: Record<DispatchOrder, number[]> = {
   arrival: [0, 0, 1, 1, 2, 2, 3, 3],
-  // What is unknown may be as long as its budget.
+  // A response of unknown length may be as long as its budget.
   'longest-first': [2, 2, 3, 3, 1, 1, 0, 0],
   // Group 2 is as long as its probe from there on.
   'probe-first': [2, 3, 3, 1, 1, 2, 0, 0],
 };
 const OVER_PROVISION = GROUPS.length / GROUPS_PER_STEP;
-/** With how many requests a worker runs at once: one at a time has an order also after the probes. */
+/** Policies with the concurrency of the worker. Requests run one at a time, so they have an order after probes too. */
 const POLICIES: [TailPolicy, concurrency: number][] = [
   [{ name: 'drip', overProvision: OVER_PROVISION }, 1],
   [{ name: 'fixed-concurrency', overProvision: OVER_PROVISION, concurrency: 1 }, 64],
@@ -48,7 +48,7 @@ describe('an engine gets the requests of a round in its order', () => {
   );
   afterEach(() => bench.end());
 
-  /** Runs a round of these groups and what it takes of the queue; returns the epoch of the trainer. */
+  /** Runs a round of these groups and the groups that it takes from the queue. Returns the epoch of the trainer. */
   async function runRound(policy: TailPolicy, groups: readonly number[], earlier?: Epoch): Promise<Epoch> {
     const { client, pool, job } = bench;
     const wanted = { job, groupsPerStep: GROUPS_PER_STEP, remainingGroups: groups.length, policy };
@@ -79,10 +79,10 @@ describe('an engine gets the requests of a round in its order', () => {
     await bench.client.call(bench.pool, 'prompt.remember', { prompts });
     await bench.startWorker({ concurrency });
     const trainerEpoch = await runRound(policy, GROUPS);
-    // What was begun before goes ahead of a probe.
+    // A group that was started in an earlier round goes ahead of a probe.
     await runRound(policy, [LATER], trainerEpoch);
     const { table } = await bench.engineState();
-    // Those that ended last come first.
+    // The engine lists the requests that ended last first.
     const inTurn = table.toReversed().map(({ promptKey }) => groups.get(promptKey));
     expect(inTurn).toEqual([...EXPECTED[dispatchOrder], LATER, LATER]);
   });

@@ -10,7 +10,7 @@ import { TestSystem } from './system/test-system';
 
 const GROUPS_PER_STEP = 6;
 const PROMPTS = dataSet(28, 4);
-/** As of a prompt that is too easy. */
+/** Whether all samples of a prompt get the same reward, as with a prompt that is too easy. */
 const isEqual = ({ line }: TestPrompt) => line % 3 === 1;
 const rewardsOf = (prompt: TestPrompt) =>
   Array.from({ length: prompt.samples }, (_, index) => (isEqual(prompt) ? 1 : index % 2));
@@ -29,7 +29,7 @@ afterAll(() => system?.stop());
 /** A trainer that reports the rewards of each group as soon as it has read it. */
 class RewardingTrainer {
   readonly outcomes = new Map<GroupId, RewardOutcome>();
-  /** Of groups of all outcomes. */
+  /** Results of groups with any outcome. */
   readonly lines: ResultLine[] = [];
   private left = [...PROMPTS];
   private readonly operations = new Operations(system.client, system.pool, { deadlineMs: 30_000 });

@@ -8,7 +8,7 @@ import { TestSystem } from './system/test-system';
 
 const GROUPS_PER_STEP = 8;
 const PROMPTS = dataSet(28, 4);
-/** Groups of one sample, as PPO has them. Those of the job `single` have two long ones among the first twelve. */
+/** Groups of one sample, as PPO has them. In the job `single` two of the first twelve are long. */
 const SINGLES = PROMPTS.slice(0, 16).map((prompt) => ({ ...prompt, samples: 1 }));
 interface TestedPolicy {
   name: string;
@@ -25,7 +25,7 @@ const RESUME: TestedPolicy['tail'] = {
   dispatchOrder: 'probe-first',
 };
 
-/** What `npm run test:faults` adds: other adaptive choices, dispatch orders, quotas and places with each other. */
+/** Policies that `npm run test:faults` adds: other adaptive choices, dispatch orders, quotas and places together. */
 const LONG_FORM: TestedPolicy[] = [
   { name: 'wait', tail: { name: 'wait' } },
   { name: 'resume', tail: RESUME },
@@ -89,9 +89,9 @@ describe('a whole data set while processes are killed at random', () => {
     const reserved = tail.name !== 'auto' && TAIL_RULES[tail.name].reservesTaken(tail);
     const rules = { quotas: tail.domainQuotas, reserved };
     expect(placeFaults(rules, prompts, trained.steps, trained.lines, queued), `seed ${seed}`).toEqual([]);
-    // How many there are in that time depends on how fast the processes start again.
+    // The number of kills depends on how fast the processes start again.
     expect(kills).toBeGreaterThan(0);
-    // More groups are launched than a step needs; whether one of the others has begun depends on speed.
+    // More groups are launched than a step needs, so the surplus is requeued. Whether it has tokens depends on speed.
     if (policy !== 'wait' && policy !== 'auto') expect(trained.steps[0]!.groupsRequeued).toBeGreaterThan(0);
   });
 });

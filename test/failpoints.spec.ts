@@ -9,12 +9,12 @@ const MAX_DATA_SETS = 12;
 const WIDE = dataSet(12, 48, 29);
 const SMALL = WIDE.map((prompt) => ({ ...prompt, samples: 4 }));
 const GROUPS_PER_STEP = 4;
-/** Every third one, to save time; all in `npm run test:faults`. */
+/** Chooses every third failpoint, to save time; all in `npm run test:faults`. */
 const isChosen = (_: string, index: number): boolean => process.env.SET_BACK === 'all' || index % 3 === 0;
 /** Freed payloads are removed while the test runs. */
 const SETTINGS = { CONCURRENCY: '400', PAYLOAD_DELETE_AFTER_MS: '1000', REDIS_LOSS_WINDOW_MS: '1000' };
 
-describe('a replica killed at a named place, another one beside it', () => {
+describe('a replica killed at a failpoint, beside another one', () => {
   let system: TestSystem;
   let dataSets = 0;
   beforeAll(async () => {

@@ -13,7 +13,7 @@ const group = (groupId: string): GroupSubmission => ({
   prompt: { text: groupId },
 });
 
-describe('what is kept and moved', () => {
+describe('the cost of rounds', () => {
   let system: TestSystem;
   let controlServer: ServerHandle;
   let payloadServer: ServerHandle;
@@ -33,7 +33,7 @@ describe('what is kept and moved', () => {
     await Promise.all([controlServer?.stop(), payloadServer?.stop()]);
   });
 
-  it('does not grow with the steps: keys and memory after 200 rounds are those after 150', async () => {
+  it('does not grow with the steps: keys and memory are the same after 200 rounds as after 150', async () => {
     const worker = await TestWorker.register(system, 'tiny');
     let trainerEpoch: Epoch | undefined;
     const prompts = Array.from({ length: 400 }, (_, index) => group(`tiny-${index}`));
@@ -60,7 +60,7 @@ describe('what is kept and moved', () => {
       const tiny = { job: 'tiny', roundId: opened.roundId, trainerEpoch };
       const { cursor } = await system.call('round.results', tiny);
       await system.call('round.close', { ...tiny, cursor });
-      // Numbers above 127 take a byte more in a packed hash, and ids of three digits one more than those of two.
+      // Numbers above 127 take a byte more in a packed hash, and ids of three digits one more than ids of two.
       if (round === 150 || round === 200) measured.push(await sizes());
     }
     payloads.disconnect();
@@ -70,7 +70,7 @@ describe('what is kept and moved', () => {
     expect(after200.payloadKeys).toBeLessThanOrEqual(after150.payloadKeys + 2);
   });
 
-  it('costs the control plane the same with payloads of 1 kB and of 10 MB: complete, cut and requeue', async () => {
+  it('is the same for the control plane with payloads of 1 kB and of 10 MB: complete, cut and requeue', async () => {
     // The first time, Redis is sent the scripts.
     await costOf('first', 10);
     const small = await leastCostOf('small', 1_000);
@@ -81,8 +81,8 @@ describe('what is kept and moved', () => {
   });
 
   /**
-   * What the services ask of Redis by themselves comes on top, by how long it takes: the least of some tries is
-   * nearest.
+   * Calls that the services make by themselves add to the cost, in proportion to the duration, so the least of several
+   * tries is the nearest.
    */
   async function leastCostOf(name: string, payloadBytes: number) {
     const costs = [];

@@ -13,14 +13,14 @@ const MESSAGES = Number(
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
 const AT_ONCE = 64;
 const ANSWER_WITHIN_MS = 20_000;
-/** The first part fills caches, compiles and grows pools; memory is looked at behind it. */
+/** The first part fills caches, compiles and grows pools; memory is measured after it. */
 const WARM_UP = 0.4;
-/** What the services, which run in this process, may keep of one message for good, bytes; a kept body is some 1,000. */
+/** Bytes that the services, which run in this process, may keep of one message for good. A kept body is some 1,000. */
 const KEPT_BYTES = 256;
-/** Code and tables that are grown late. */
+/** Bytes for code and tables that grow late. */
 const SLACK_BYTES = 4_000_000;
 
-/** A body that is JSON: what its published schema refuses must be refused. */
+/** Checks a body that is JSON: a body that its published schema refuses must be refused. */
 function compare(check: ProtocolCheck, subject: string, body: string, reply: unknown): void {
   let parsed: unknown;
   try {
@@ -76,7 +76,7 @@ it(`answers ${MESSAGES} right, wrong and hostile messages with typed errors, and
   await Promise.all(Array.from({ length: AT_ONCE }, client));
   expect(defects.slice(0, 5)).toEqual([]);
   expect(check.mismatches.slice(0, 5)).toEqual([]);
-  // They came through validation, into the transitions, and not only to what is missing.
+  // Messages came through validation into the transitions, and named existing things as well as missing ones.
   expect(outcomes.get('OK')).toBeGreaterThan(MESSAGES / 20);
   expect(outcomes.get('VALIDATION_FAILED')).toBeGreaterThan(MESSAGES / 20);
   expect(outcomes.get('MALFORMED_JSON')).toBeGreaterThan(0);

@@ -64,7 +64,7 @@ describe('an abort', () => {
     await other.close();
   });
 
-  it('by a prefix ends what runs, and no request that comes later', async () => {
+  it('by a prefix ends running responses, and no later one', async () => {
     await system.gateway.post('/abort_request', { rid: 'early', prefix: true });
     const later = await system.gateway.post('/generate', generate(3, { rid: 'early-1' }));
     expect(later.body.meta_info.finish_reason.type).toBe('length');
@@ -104,7 +104,7 @@ describe('an abort', () => {
 });
 
 describe('a stream of an engine that ends with [DONE] and without a reason', () => {
-  it('is an abort on the engine: its tokens are passed on', async () => {
+  it('counts as an abort on the engine: its tokens are passed on', async () => {
     await inject(system.bench.engine.url, { kind: 'done-mid-stream', afterTokens: 7 });
     const { status, body, headers } = await system.gateway.post('/generate', generate(30));
     expect([status, body.meta_info.finish_reason.type, headers['x-broomwagon-attempts']]).toEqual([200, 'abort', '1']);
@@ -218,7 +218,7 @@ it('a client that does not read its stream gets few long chunks: the gateway kee
   ]);
 });
 
-it('a client that reads nothing is cut off and frees its lease; clients beside it get all, before that', async () => {
+it('a client that reads nothing is cut off and frees its lease; clients beside it get everything before that', async () => {
   // More than the buffers of both connections take, so that it is still running when the client is cut off.
   await system.startSecond({ lengths: { name: 'endless', lengthOf: () => 100_000 } });
   await system.registerSecond();

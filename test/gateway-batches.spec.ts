@@ -64,7 +64,7 @@ it('each prompt may have its own id and sampling parameters', async () => {
   const batch = { input_ids: [PROMPT, [5]], sampling_params: [sampling(N), sampling(LONG)], rid: ['a', 'b'] };
   const sent = system.gateway.post('/generate', batch);
   const joined = system.gateway.post('/generate', batch);
-  // By the id of one prompt, whose response ends alone.
+  // An abort by the id of one prompt ends only the response of this prompt.
   await expect.poll(() => system.metric('gateway_generations_running')).toBe(1);
   await system.gateway.post('/abort_request', { rid: 'b' });
   type Meta = { meta_info: { id: string; completion_tokens: number; finish_reason: { type: string } } };

@@ -43,7 +43,7 @@ it('has a route for each call that the documentation lists for trainers and agen
   expect(missing).toEqual([]);
 });
 
-it('has no route for the calls of which the documentation says why they are not there', async () => {
+it('has no route for the calls that the documentation excludes with a reason', async () => {
   const rows = rowsInDocs().filter(({ isThere }) => !isThere);
   const calls = rows.flatMap((row) => [...row.calls.matchAll(/`(?:(GET) )?(\/[^`]*)`/g)]);
   expect(calls.length).toBeGreaterThan(16);

@@ -5,7 +5,7 @@ import { Gateway, post, recordingFetch } from './system/gateway';
 import { useGateway } from './system/gateway-bench';
 
 const TOKENS = 40;
-/** Of each message without tools, its first tokens. */
+/** Number of reasoning tokens, the first ones of each message without tools. */
 const REASONING = 10;
 const MODEL = { scaleOut: true, reasoningTokens: REASONING };
 
@@ -75,14 +75,14 @@ async function ask(stream: boolean, more: object = {}, fetch?: typeof globalThis
 
 /** The first engine stops sending after 7 tokens; then it dies, and the second one is registered. */
 async function cut(answered: Promise<unknown>): Promise<void> {
-  // It is awaited later; until then its failure is no unhandled one.
+  // The test awaits the answer later; until then a failure must not count as unhandled.
   answered.catch(() => undefined);
   await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(7);
   await system.registerSecond();
   await bench.engine.close();
 }
 
-/** Tokens that the second engine has generated, beside those of an answer that was not cut. */
+/** Tokens that the second engine has generated, less the tokens of the answer that was not cut. */
 const madeBySecond = async () => (await stateOf(second.url)).tokensMade - TOKENS;
 
 it.each([
@@ -113,7 +113,7 @@ it('a stream that is silent between the cut and the end has comments, which its 
   expect(raw.join('')).toMatch(/\n\n:\n\n/);
 });
 
-/** The words of all tokens in an answer, each once. */
+/** Texts of all tokens in an answer, each once. */
 const inputsOf = (text: unknown): unknown[] =>
   [...JSON.stringify(text).matchAll(/ t\d+/g)]
     .map(([word]) => word)

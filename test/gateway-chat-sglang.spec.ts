@@ -17,7 +17,7 @@ const chat = {
 };
 type Answer = OpenAI.ChatCompletion & { prompt_token_ids?: number[] };
 
-/** What the client of OpenAI reads. */
+/** Sends a chat by the client of OpenAI, and returns the answer that the client reads. */
 async function ask(stream: boolean, more: object): Promise<object> {
   const client = new OpenAI({ baseURL: `${system.gateway.url}/v1`, apiKey: 'none', maxRetries: 0 });
   const body = { ...chat, ...more } as OpenAI.ChatCompletionCreateParamsNonStreaming;

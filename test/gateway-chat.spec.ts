@@ -66,7 +66,7 @@ const ask = (stream: boolean, more: object = {}, options: object = {}) =>
   stream ? streamed(more, options) : whole(more, options);
 /** The first engine stops sending after 7 tokens; then it dies, and an engine beside it is registered. */
 async function cutAfterSeven(answered: Promise<unknown>, calls = 1): Promise<void> {
-  // It is awaited later; until then its failure is no unhandled one.
+  // The test awaits the answer later; until then a failure must not count as unhandled.
   answered.catch(() => undefined);
   await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(7 * calls);
   await system.registerSecond();
@@ -170,7 +170,7 @@ it.each([false, true])('calls of tools come as the engine has parsed them; strea
   expect([call.type, call.function.name]).toEqual(['function', 'search']);
   const { text } = JSON.parse(call.function.arguments) as { text: string };
   expect(text.trim().split(' ')).toHaveLength(12);
-  // Its result is a message of the next turn.
+  // The result of the tool is a message of the next turn.
   const messages = [...chat.messages, message, { role: 'tool', tool_call_id: call.id, content: '4' }];
   expect((await ask(stream, { messages })).usage!.completion_tokens).toBe(12);
   await short.close();
@@ -243,7 +243,7 @@ it('fields that are not read go to the engine and back, reasoning too; an unknow
     cache_salt: 'a',
   };
   const { choices, usage } = await whole({ ...more, logprobs: false, top_logprobs: undefined });
-  // The salt of the lease comes before that of the client.
+  // The cache salt begins with the salt of the lease. The client's salt follows.
   const cache_salt = expect.stringMatching(/^\d+\.a$/) as string;
   const sent = { ...more, cache_salt, stop: ['END'], messages: chat.messages, stream: true, max_tokens: 40 };
   expect(bodies[0]).toMatchObject(sent);
@@ -276,7 +276,7 @@ it('a client that disconnects, or whose time is over, ends all choices', async (
   await expect.poll(leases).toBe(0);
 });
 
-it('the client repeats what is retryable, and gets the answer once a server is there', async () => {
+it('the client repeats a request after a retryable error, and gets the answer once a server is there', async () => {
   await bench.client.call(bench.pool, 'server.cordon', { serverId: 's1' });
   const answered = whole({}, { maxRetries: 5 });
   answered.catch(() => undefined);

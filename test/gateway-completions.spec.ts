@@ -108,7 +108,7 @@ it.each([false, true])('n and several prompts give a choice for each; streamed: 
     ? await collect(await client.completions.create({ ...body, stream: true }))
     : await client.completions.create({ ...body, stream: false });
   const choices = answer.choices as Choice[];
-  // As in vLLM, each choice of a prompt has the next seed.
+  // Each choice of a prompt has the next seed, as in vLLM.
   const wanted = await Promise.all(
     [PROMPT, [5]].flatMap((prompt) => [uncut({ prompt, seed: 7 }), uncut({ prompt, seed: 8 })]),
   );
@@ -140,7 +140,7 @@ it.each([
 });
 
 it.each([false, true])(
-  'texts, offsets and alternatives of tokens are those of an uncut one; streamed: %s',
+  'texts, offsets and alternatives of tokens equal an uncut response; streamed: %s',
   async (stream) => {
     const body = { ...completion, logprobs: 2, return_tokens_as_token_ids: false };
     await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
@@ -166,7 +166,7 @@ it.each([false, true])(
   },
 );
 
-it('ids, texts of a stop and fields that are not read go to the engine; an unknown model is not repeated', async () => {
+it('ids, stop texts and fields that are not read go to the engine; a call with an unknown model is not repeated', async () => {
   const bodies: Record<string, unknown>[] = [];
   const engine = createServer((request, response) => {
     let text = '';
@@ -200,7 +200,7 @@ it('ids, texts of a stop and fields that are not read go to the engine; an unkno
   });
   const stop = { stop: 'END', stop_token_ids: [2], cache_salt: 'a', logit_bias: { 5: 1 }, user: 'me' };
   const [choice] = choicesOf(await client.completions.create({ ...completion, prompt: 'Hello', ...stop }));
-  // The salt of the lease comes before that of the client.
+  // The cache salt begins with the salt of the lease. The client's salt follows.
   const cache_salt = expect.stringMatching(/^\d+\.a$/) as string;
   const sent = { ...stop, cache_salt, stop: ['END'], prompt: 'Hello', model: 'simulated', stream: true };
   expect(bodies[0]).toMatchObject(sent);

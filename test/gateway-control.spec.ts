@@ -34,7 +34,7 @@ afterEach(async () => {
 async function startPool(dialect: 'sglang' | 'vllm', ranks = 1, settings = {}, pauseModes: PauseMode[] = []) {
   await bench.begin(() => 8_000, 2, dialect);
   second = await startEngine(dialect, { speed: 2, ranks, lengths: { name: 'test', lengthOf: () => 8_000 } });
-  // Without modes only the gateway pauses or resumes them.
+  // Without pause modes only the gateway pauses or resumes the engines.
   const engine = { dialect, model: 'simulated', capabilities: { pauseModes } };
   await bench.register(engine);
   await bench.register({ ...engine, serverId: 's2', instanceId: 'i2', endpoint: second.url });
@@ -69,7 +69,7 @@ describe('a call for all engines of SGLang', () => {
     }
   });
 
-  it('shows which engine failed, and that the others have done it', async () => {
+  it('shows which engine failed, and that the others succeeded', async () => {
     await second.close();
     const { status, body } = await gateway.post('/release_memory_occupation', {});
     expect([status, body.success, body.error.type, body.error.retryable]).toEqual([502, false, 'ENGINE_ERROR', true]);
@@ -111,7 +111,7 @@ describe('a call for all engines of SGLang', () => {
     redis.disconnect();
   });
 
-  it('gives each engine a first rank after those of the engine before', async () => {
+  it('gives each engine a first rank after the ranks of the engine before', async () => {
     const group = { master_address: 'a', master_port: 1, rank_offset: 1, world_size: 3, group_name: 'g' };
     expect((await gateway.post('/init_weights_update_group', group)).status).toBe(200);
     const ranks = await Promise.all(urls().map(async (url) => (await controlsOf(url))[0]!.body.rank_offset));
@@ -270,7 +270,7 @@ describe('new weights with a version', () => {
   it.each([
     ['abort', {}, ['0', '2']],
     ['wait', {}, ['0']],
-    // What would lose its tokens runs on.
+    // Requests that would lose their tokens run on.
     ['abort', { regex: 'a*' }, ['0']],
   ])(
     'in a pool that is not paused, mode %s: a change of the pool around the call; %j',
@@ -288,7 +288,7 @@ describe('new weights with a version', () => {
     },
   );
 
-  it('keeps an engine that failed out of the pool', async () => {
+  it('keep an engine that failed out of the pool', async () => {
     await startPool('sglang');
     await second.close();
     const { status } = await gateway.post('/update_weights_from_disk', { model_path: '/m', weight_version: '2' });
@@ -312,7 +312,7 @@ describe('new weights with a version', () => {
     await expect.poll(statesOf).toEqual({ s1: ['ready', 0], s2: ['ready', 0] });
   });
 
-  it('by the calls of vLLM: each step is made, and the version is that of the last', async () => {
+  it('by the calls of vLLM: each step is made, and the last one sets the version', async () => {
     await startPool('vllm', 2);
     const { body: size } = await gateway.get('/get_world_size');
     expect(size.world_size).toBe(3);
@@ -353,7 +353,7 @@ describe('new weights with a version', () => {
     expect((await gateway.post('/pause', '')).status).toBe(200);
     expect(await pauseEnd()).toBeGreaterThan(0);
     expect((await gateway.post('/areal_pause_generation', '')).body.success).toBe(true);
-    // Only its trainer can continue it: the load-balancer must not send requests to its engines before.
+    // Only the trainer can end this pause: the load-balancer must not send requests to the engines before.
     expect(await pauseEnd()).toBeUndefined();
     expect([await isPoolPaused(), (await gateway.get('/is_paused')).body.is_paused]).toEqual([true, true]);
     for (const [path, body] of calls) expect((await gateway.post(path, body)).status, path).toBe(200);
@@ -370,7 +370,7 @@ describe('new weights with a version', () => {
     }
   });
 
-  it('refuses a version or mode that is none, and passes on one that is no number', async () => {
+  it('are refused with an invalid version or mode in a header, and passed on with any name in the body', async () => {
     await startPool('sglang');
     const send = (headers: Record<string, string>, version?: string) =>
       gateway.post('/update_weights_from_disk', { model_path: '/m', weight_version: version }, headers);

@@ -41,7 +41,7 @@ it.each<[string, object]>([
   expect([broomwagon.server, broomwagon.attempts, end]).toEqual(['s1', 1, '3']);
 });
 
-it('each choice has its own, and other values of the header are refused', async () => {
+it('each choice has its own details, and other values of the header are refused', async () => {
   const choices = { model, prompt: 'a', max_tokens: 3, n: 2 };
   const { body: one } = await system.gateway.post('/v1/completions', choices, ASKED);
   expect(one.broomwagon).toMatchObject([{ attempts: 1 }, { attempts: 1 }]);

@@ -37,7 +37,7 @@ it('lists one model, and answers 404 for a model that no server has', async () =
   }
 });
 
-it('shows people what it is, without a key', async () => {
+it('shows a page about itself in a browser, without a key', async () => {
   const { status, headers, body } = await system.gateway.get('/');
   expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
   expect(body).toContain('<title>Broomwagon gateway</title>');
@@ -83,7 +83,7 @@ describe('pages of other origins', () => {
     await gateway.close();
   });
 
-  it('may be all with keys only, and a value that is no origin is refused at start', () => {
+  it('may all be allowed only with keys, and a value that is no origin is refused at start', () => {
     const load = (env: Record<string, string>) => loadConfig(GatewayConfig, { env });
     expect(load({ CORS_ORIGINS: '*' }).corsOrigins).toEqual(['*']);
     expect(() => load({ CORS_ORIGINS: '*', API_KEYS: 'off' })).toThrow(/CORS_ORIGINS/);

@@ -7,14 +7,14 @@ import { generate, PROMPT, useGateway } from './system/gateway-bench';
 
 /** Long enough for another engine to start meanwhile. */
 const TOKENS = 800;
-/** For responses that no other engine continues. */
+/** Tokens of responses that no other engine continues. */
 const FEW_TOKENS = 60;
 const SHAPE = { layers: 2, perToken: 3 };
 const NUMBERS = SHAPE.layers * SHAPE.perToken;
 const FIRST = { experts: { ...SHAPE, engine: 1 } };
 const SECOND = { experts: { ...SHAPE, engine: 2 } };
 
-/** The engine that has reported each row; fails unless the numbers are those of rows from `start` on. */
+/** The engine that has reported each row. Fails unless the numbers belong to the rows from `start` on. */
 function enginesOf(numbers: Int32Array | Uint16Array, start = 0): number[] {
   expect(numbers.length % NUMBERS).toBe(0);
   return Array.from({ length: numbers.length / NUMBERS }, (_, row) => {
@@ -25,7 +25,7 @@ function enginesOf(numbers: Int32Array | Uint16Array, start = 0): number[] {
   });
 }
 
-/** As slime checks it: the rows are those of all tokens but the last, from the first that was asked for. */
+/** The engine of each row, with the check of slime: there is a row for each token from `start` on but the last. */
 function rowsOf({ body }: Reply, start = 0): number[] {
   const { routed_experts: text, prompt_tokens: prompt, completion_tokens: made } = body.meta_info;
   const bytes = Buffer.from(text as string, 'base64');
@@ -44,7 +44,7 @@ describe('routed experts of SGLang', () => {
     const reply = await system.gateway.post('/generate', asked({ ...more, stream: isStream }), headers);
     if (!isStream) return reply;
     const events = eventsOf(reply.body).filter((event) => event !== null) as Reply['body'][];
-    // In the last chunk only, as of the engine.
+    // Only the last chunk has the experts, as in a stream of the engine.
     expect(events.filter(({ meta_info: meta }) => meta.routed_experts).length).toBe(1);
     return { ...reply, body: events.at(-1) };
   };
@@ -56,7 +56,7 @@ describe('routed experts of SGLang', () => {
     system.bench.client.call(system.bench.pool, 'server.drain', { serverId, deadlineMs: 0 });
 
   it.each([false, true])(
-    'of a response that was never resumed are those of the engine: stream %s',
+    'of a response that was never resumed are the rows of the engine: stream %s',
     async (isStream) => {
       await system.bench.client.call(system.bench.pool, 'server.cordon', { serverId: 's1' });
       await startSecond();
@@ -93,10 +93,10 @@ describe('routed experts of SGLang', () => {
     expect(rowsOf(await reply).length).toBe(PROMPT.length + TOKENS - 1);
   });
 
-  it('of a response that was resumed twice are those of its engines', async () => {
+  it('of a response that was resumed twice are the rows of its engines, in order', async () => {
     const reply = send(false, {}, { 'x-broomwagon-on-engine-abort': 'resume' });
     await system.hasTokens();
-    // The trainer aborts on the engine itself; what it has reported is kept.
+    // The trainer aborts on the engine itself. Rows that the engine has reported are kept.
     await post(`${system.bench.engine.url}/abort_request`, { abort_all: true });
     await expect.poll(async () => (await stateOf(system.bench.engine.url)).requests.received).toBe(2);
     await system.startSecond({ ...SECOND, speed: 1 });
@@ -180,7 +180,7 @@ describe('routed experts of vLLM', () => {
   });
   const numbersOf = (data: Buffer) => new Uint16Array(new Uint8Array(data).buffer);
 
-  it('reach SkyRL as data and shape, and those of a drained engine are kept', async () => {
+  it('reach SkyRL as data and shape, also the rows of a drained engine', async () => {
     const reply = system.gateway.post('/skyrl/v1/generate', body());
     await system.hasTokens();
     await system.startSecond({ ...SECOND, scaleOut: true });

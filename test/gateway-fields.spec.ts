@@ -39,7 +39,7 @@ const WITHOUT_EFFECT = new Set([
   'received_time', 'routed_dp_rank', 'data_parallel_rank', 'stream_reasoning', 'return_text_in_logprobs',
   'return_token_offsets', 'return_mm_kwargs',
 ]);
-/** Of fields that the gateway reads; of all others `[{ "a": 1 }]` or false. */
+/** Values of fields that the gateway reads. All other fields have `[{ "a": 1 }]` or false. */
 const VALUES: Record<string, unknown> = {
   stop: ['END'],
   stop_token_ids: [9],
@@ -59,7 +59,7 @@ const NUMBERS = new Set([
   'min_new_tokens',
   'repetition_penalty',
 ]);
-/** Names that both dialects have for one thing. */
+/** Synonyms of a field in the two dialects. */
 const NAMES: Record<string, string[]> = {
   seed: ['sampling_seed'],
   sampling_seed: ['seed'],
@@ -105,7 +105,7 @@ afterEach(async () => {
   await bench.end();
 });
 
-/** What has become of a field; undefined: it was used or passed, or refused with its name. */
+/** Fault in the handling of a field. Undefined: the field was used or passed, or refused with its name. */
 async function fault({ path, bodyOf }: Door, name: string, field: string, more: Body): Promise<string | undefined> {
   const marker = (sent += 1);
   const reply = await gateway.post(path, { ...bodyOf(marker), ...more });

@@ -91,7 +91,7 @@ it('lists itself by its public address', async () => {
   expect(() => loadConfig(GatewayConfig, { env: { PUBLIC_URL: 'gateway' } })).toThrow(/PUBLIC_URL/);
 });
 
-it('has a load of 0 once abort_all has ended what runs and what waits, as slime reads it', async () => {
+it('has a load of 0 for slime once abort_all has ended running and waiting requests', async () => {
   await bench.register({ dialect: 'sglang', maxInflight: 1 });
   const body = { input_ids: [1], sampling_params: { max_new_tokens: 8_000 } };
   const replies = [gateway.post('/generate', body), gateway.post('/generate', body)];
@@ -120,7 +120,7 @@ it('holds the lease of an aborted response until the engine has answered the abo
   expect(await inEngine(bench.engine.url)).toBe(0);
 });
 
-it('refuses what is no engine, and changes by a client', async () => {
+it('refuses an address that is no engine, and changes by a client', async () => {
   const codeOf = async (body: object) => (await gateway.post('/workers', body)).body.error.type;
   expect(await codeOf({})).toBe('VALIDATION_FAILED');
   expect(await codeOf({ url: 'ftp://a' })).toBe('VALIDATION_FAILED');

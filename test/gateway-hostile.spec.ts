@@ -127,7 +127,7 @@ const BODIES: [string, Record<string, unknown>][] = [
   ['/init_weights_update_group', { rank_offset: 1, world_size: 2 }],
 ];
 
-it.each(BODIES)('%s has no defect that a wrong field shows', async (path, right) => {
+it.each(BODIES)('%s answers any wrong field without an internal error', async (path, right) => {
   // A null counts as absent, and without a budget a response has no end.
   const bodies = Object.keys(right)
     .flatMap((name) => WRONG.map((value) => ({ ...right, [name]: value })))
@@ -137,10 +137,10 @@ it.each(BODIES)('%s has no defect that a wrong field shows', async (path, right)
   expect(defects).toEqual([]);
 });
 
-/** Of each kind of bad request; the first ones fill caches and compile code. */
+/** Number of requests of each bad kind. The first ones fill caches and compile code. */
 const [WARM_UP, COUNTED] = [40, 400];
 const PADDING = 20_000;
-/** A tenth of what the bodies of the counted requests have. */
+/** A tenth of the bytes of the bodies of counted requests. */
 const KEPT_BYTES = (8 * COUNTED * PADDING) / 10;
 
 it('keeps nothing of thousands of bad requests', async () => {

@@ -66,7 +66,7 @@ describe('a session', () => {
     expect(await received()).toBe(0);
   });
 
-  it('without a name is no path, and one that is no UTF-8 is refused', async () => {
+  it('without a name has no path, and a name that is no UTF-8 is refused', async () => {
     expect((await gateway.post('/sessions//generate', body(1))).status).toBe(404);
     expect((await gateway.post('/sessions/%ff/generate', body(1))).status).toBe(400);
     expect(await sessions()).toEqual([]);

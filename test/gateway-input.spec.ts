@@ -140,7 +140,7 @@ describe('input that is wrong', () => {
   it.each([
     ['error-400', 'simulated refusal'],
     ['abort-with-400', 'simulated abort with a status'],
-  ])('for the engine is answered with what the engine says: %s', async (kind, said) => {
+  ])('for the engine is answered with the message of the engine: %s', async (kind, said) => {
     await inject(system.bench.engine.url, { kind });
     const reply = await system.gateway.post('/generate', generate(3));
     expect([reply.status, reply.body.error.type]).toEqual([400, 'ENGINE_REJECTED']);

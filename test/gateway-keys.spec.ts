@@ -51,7 +51,7 @@ describe('keys', () => {
     await guarded.post('/abort_request', { abort_all: true }, narrow);
     await Promise.all([running, one]);
     expect((await guarded.post('/generate', batch, two)).status).toBe(200);
-    // The batches that were refused have begun no generation.
+    // The refused batches have started no response.
     const { body: metrics } = await guarded.get('/metrics');
     expect(metrics).toMatch(/^broomwagon_gateway_generations_total{.*outcome="abort".*} 2$/m);
     expect((await guarded.post('/generate', generate(1), narrow)).status).toBe(200);

@@ -5,9 +5,9 @@ import { startEngine } from '../lab/engine-simulator/src/test-engine';
 import { Gateway } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 
-/** What the engines answer in place of the simulator behind them, by path. */
+/** Answers that the engines give in place of the simulator behind them, by path. */
 const lies = new Map<string, (response: ServerResponse) => void>();
-/** Lies that were told to calls; probes ask for routes by another method. */
+/** Number of calls that got a false answer. Probes use another method for routes. */
 let told = 0;
 const engines: Awaited<ReturnType<typeof startEngine>>[] = [];
 const servers: Server[] = [];
@@ -68,9 +68,9 @@ beforeEach(async () => {
 
 const leases = async () => (await bench.client.call(bench.pool, 'lb.status', {})).leases;
 
-describe('an engine that answers with something else than its dialect', () => {
+describe('an answer that does not fit the dialect of its engine', () => {
   it.each(['null', '[]', '7', '"a"', 'no JSON', '{"count":"5"}', '{"count":-1}'])(
-    'to /tokenize with %s: is an error of the engine',
+    'to /tokenize is an error of the engine: %s',
     async (text) => {
       lies.set('/tokenize', (response) => response.end(text));
       const { status, body } = await gateway.post('/v1/messages/count_tokens', {
@@ -81,7 +81,7 @@ describe('an engine that answers with something else than its dialect', () => {
     },
   );
 
-  it.each(['null', '[]', '7'])('to a question for its ranks with %s: is an error of the engine', async (text) => {
+  it.each(['null', '[]', '7'])('to a request for the ranks is an error of the engine: %s', async (text) => {
     for (const path of ['/get_world_size', '/get_server_info']) lies.set(path, (response) => response.end(text));
     const group = { rank_offset: 1, world_size: 2 };
     for (const path of ['/init_weights_update_group', '/areal_init_weights_update_group']) {
@@ -101,8 +101,8 @@ const stream = (chunk: unknown, end: object = { type: 'stop' }): string =>
     .join('') + DONE;
 const meta = (fields: object) => ({ text: 'a', output_ids: [5], meta_info: { completion_tokens: 1, ...fields } });
 
-describe('a stream that is none', () => {
-  // Requests for a generation go to any server: the one that does not lie must not answer them.
+describe('a malformed stream of an engine:', () => {
+  // A generate request may go to any server, so the server without false answers is removed.
   beforeAll(() => bench.client.call(bench.pool, 'server.remove', { serverId: 'vllm' }));
 
   it.each<[string, string]>([
@@ -129,7 +129,7 @@ describe('a stream that is none', () => {
     ['an event of 20 MB', `data: "${'x'.repeat(20_000_000)}"\n\n${DONE}`],
     ['no stream', '{}'],
     ['nothing', ''],
-  ])('%s: is answered, and frees its lease', async (_, text) => {
+  ])('%s is answered, and its lease is freed', async (_, text) => {
     lies.set('/generate', (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(text));
     for (const streamed of [false, true]) {
       const { status, body } = await gateway.post(

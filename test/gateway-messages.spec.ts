@@ -25,7 +25,7 @@ const request = {
   seed: 7,
 };
 const TOOL: Anthropic.Tool = { name: 'search', description: 'Searches', input_schema: { type: 'object' } };
-/** The same chat at the engine. */
+/** Sends the chat of the message to the engine itself. */
 async function chat(more: object = {}) {
   const body = { ...chatOfMessages({ ...request, ...more }), model: 'simulated' };
   return (await post(`${bench.engine.url}/v1/chat/completions`, body)).body;

@@ -13,7 +13,7 @@ const NEW_CLIENTS = IS_LONG ? 20 : 4;
 /** The shortest outage, milliseconds; it also lasts until the streams have got on. */
 const AWAY_MS = IS_LONG ? 5_000 : 500;
 const TOKENS = 2_000;
-/** Some 5 and 2,500 tokens a second of each response. */
+/** Speeds of about 5 and 2,500 tokens a second for each response. */
 const SLOW = 0.1;
 const FAST = 50;
 const MAX_TRIES = 200;
@@ -59,7 +59,7 @@ const bodyOf = (index: number) => ({
   stream: index % 2 === 0,
 });
 
-/** The token ids that a client gets, which repeats its request while it is told that this may help. */
+/** Sends the request of a client, and repeats it while the error is retryable. Returns the token ids of the answer. */
 async function idsOf(index: number, names = GATEWAYS): Promise<number[]> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const reply = await post(urlOf(names[(index + tries) % names.length]!), bodyOf(index)).catch(() => undefined);
@@ -83,7 +83,7 @@ async function metricOf(name: string, metric: string): Promise<number> {
   return Number(new RegExp(`^broomwagon_${metric}\\S* (\\d+)$`, 'm').exec(await system.metrics(name))?.[1] ?? 0);
 }
 
-/** All answers are those of an uncut response, no lease is left, and the counts agree. */
+/** Checks that each answer has the tokens of an uncut response, no lease is left, and the counts agree. */
 async function expectWhole(answers: Promise<number[]>[]): Promise<void> {
   const got = await Promise.all(answers);
   const reference = await startEngine('sglang', { speed: 1_000, lengths: { name: 'test', lengthOf: () => 8_000 } });
@@ -152,7 +152,7 @@ it('a replica that was frozen for longer than its epoch sends no token twice, an
   for (const one of leaving) one.destroy();
   answers.push(...clients(stayers, stayers, ['gateway-2']));
   for (const one of answers) one.catch(() => undefined);
-  // The epoch has expired, with its leases: those that are left are of the other replica.
+  // The epoch of the frozen replica has expired with its leases. The other replica has the remaining ones.
   const leases = async () => (await system.call('lb.status', {})).leases;
   await expect
     .poll(() => metricOf('gateway-2', 'gateway_restored_tokens_total'), { timeout: 60_000 })
@@ -160,7 +160,7 @@ it('a replica that was frozen for longer than its epoch sends no token twice, an
   await expect.poll(leases, { timeout: 60_000 }).toBe(stayers);
   frozen.resume();
   await expect.poll(() => metricOf('gateway-1', 'worker_fences_total'), { timeout: 60_000 }).toBe(1);
-  // Each client has one generation: what its own replica continues, or what the other one has taken over.
+  // Each client has one running response, at its own replica, or at the other one, which has taken it over.
   await expect.poll(leases, { timeout: 60_000 }).toBe(CLIENTS);
   await expect.poll(running, { timeout: 60_000 }).toBe(CLIENTS);
   expect(await metricOf('gateway-1', 'gateway_generations_running')).toBe(stayers);
@@ -169,7 +169,7 @@ it('a replica that was frozen for longer than its epoch sends no token twice, an
   await expectWhole(answers);
 });
 
-it('a request with several choices that two replicas have got is answered whole by the one that is not killed', async () => {
+it('a request with several choices that two replicas have got is answered whole by the surviving replica', async () => {
   const body = bodyOf(1);
   const several = { ...body, sampling_params: { ...body.sampling_params, n: 3 } };
   const answers = GATEWAYS.map((name) => post(urlOf(name), several).catch(() => undefined));

@@ -35,7 +35,7 @@ async function gatedEngine(): Promise<string> {
   return `http://127.0.0.1:${(gate.address() as AddressInfo).port}`;
 }
 
-it('continues so many responses of an engine that is lost at a time, until they have their first tokens', async () => {
+it('continues a bounded number of responses of a lost engine at a time, until they have their first tokens', async () => {
   const other = await Gateway.start(system.bench.prefix, system.bench.pool, { maxStartingResumes: LIMIT });
   await inject(system.bench.engine.url, { kind: 'stall', afterTokens: 6, count: RESPONSES });
   const replies = Promise.all(Array.from({ length: RESPONSES }, () => other.post('/generate', generate(LONG))));
@@ -109,7 +109,7 @@ it('sends the tokens of a stream together once it is old enough', async () => {
   await other.close();
 });
 
-it('takes a server out of use after so many answers in a row that are [DONE] alone, however fast they come', async () => {
+it('takes a server out of use after several answers in a row that are [DONE] alone, however fast they come', async () => {
   await system.registerSecond();
   await inject(system.bench.engine.url, { kind: 'done-mid-stream', afterTokens: 0, count: 99 });
   const stateOfFirst = async () =>

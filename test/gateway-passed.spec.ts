@@ -8,7 +8,7 @@ import { send, StubEngine } from './system/stub-engine';
 const TOKENS = '/inference/v1/generate';
 const CHAT = '/v1/chat/completions';
 const messages = [{ role: 'user', content: 'a' }];
-/** Passed on because of `n`. */
+/** Request that is passed on because of `n`. */
 const TWO = { token_ids: [1, 2, 3], sampling_params: { n: 2, max_tokens: 1 } };
 
 let bench: ServiceBench;
@@ -44,7 +44,7 @@ async function begin(
 const calls = () => engines.flatMap((engine) => engine.calls);
 const choice = (id: number) => ({ index: 0, token_ids: [id], finish_reason: 'stop' });
 
-it('passes body and answer as they are, with the id of the call and the cache salt, and takes the counts', async () => {
+it('a passed request keeps body and answer as they are, with the id of the call and the cache salt, and the gateway takes its counts', async () => {
   const engine = await begin('vllm');
   const answer = {
     choices: [choice(5), choice(6)],
@@ -65,7 +65,7 @@ it('passes body and answer as they are, with the id of the call and the cache sa
   expect(await gateway.metric('tokens_generated_total')).toBe(2);
 });
 
-it('has the status and the words of an engine that refuses the request', async () => {
+it('a passed request gets the status and the message of an engine that refuses it', async () => {
   const engine = await begin('vllm');
   const refusal = { object: 'error', message: 'n must be 1 when temperature is 0', code: 400 };
   engine.answer = (_, response) => send(response, 400, refusal);
@@ -81,7 +81,7 @@ it.each<['vllm' | 'sglang', string, object]>([
   ['vllm', TOKENS, { token_ids: [1], sampling_params: { max_tokens: 1, output_kind: 0 } }],
   ['sglang', '/generate', { input_ids: [1], sampling_params: { max_new_tokens: 0 } }],
   ['sglang', '/generate', { input_ids: [[1], [2]], sampling_params: [{}, { max_new_tokens: 0 }] }],
-])('on %s has the answer of the engine, whatever it says: %s %j', async (dialect, path, body) => {
+])('a passed request on %s gets any answer of the engine: %s %j', async (dialect, path, body) => {
   const engine = await begin(dialect);
   const refusal = { error: { message: 'prompt too short' } };
   for (const [status, answer] of [
@@ -98,7 +98,7 @@ it.each<['vllm' | 'sglang', string, object]>([
   }
 });
 
-it('goes to an engine that has the model it names', async () => {
+it('a passed request goes to an engine that has the model it names', async () => {
   await begin('vllm', 0);
   for (const [index, model] of ['a', 'b'].entries()) {
     const engine = await StubEngine.start('vllm', model);
@@ -111,7 +111,7 @@ it('goes to an engine that has the model it names', async () => {
   }
 });
 
-it('begins again if its engine fails, on another engine', async () => {
+it('a passed request begins again on another engine if its engine fails', async () => {
   await begin('vllm', 2);
   engines[0]!.answer = (_, response) => send(response, 500, {});
   for (let round = 0; round < 4; round += 1) {
@@ -124,7 +124,7 @@ it('begins again if its engine fails, on another engine', async () => {
 it.each([
   ['by its id', (id: string) => gateway.post('/abort_request', { rid: id })],
   ['by its client, which disconnects', undefined],
-])('that is aborted %s is aborted on the engine', async (_, abort) => {
+])('a passed request that is aborted %s is aborted on the engine', async (_, abort) => {
   const engine = await begin('vllm', 1, { rejoinMs: 0 });
   engine.answer = () => undefined;
   const body = { ...TWO, request_id: 'mine' };
@@ -147,7 +147,7 @@ it('all requests are passed to engines without streams, if the gateway is set so
   expect(calls().map(({ body }) => body.stream)).toEqual([undefined, undefined]);
 });
 
-it('is not passed on if it is compressed', async () => {
+it('a compressed request is not passed on', async () => {
   const engine = await begin('vllm', 1, { maxEngineFailures: 1 });
   engine.answer = (_, response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end('{}');
@@ -155,7 +155,7 @@ it('is not passed on if it is compressed', async () => {
   expect((await gateway.post(TOKENS, TWO)).body.error.type).toBe('ENGINE_PROTOCOL');
 });
 
-it('is given up when its engine has answered nothing for the time of a first token', async () => {
+it('a passed request is given up when its engine has answered nothing for the time of a first token', async () => {
   const engine = await begin('vllm', 1, { engineFirstTokenTimeoutMs: 200, maxEngineFailures: 1 });
   engine.answer = () => undefined;
   const { body } = await gateway.post(TOKENS, TWO);
@@ -187,7 +187,7 @@ it('input_ids of a chat are refused by engines that would ignore them', async ()
   expect([status, body.error.param, calls()]).toEqual([422, 'input_ids', []]);
 });
 
-it('records its turn if the answer has one choice with ids', async () => {
+it('a passed request records its turn if the answer has one choice with ids', async () => {
   const engine = await begin('vllm');
   const logprobs = { content: [{ logprob: -0.25 }] };
   engine.answer = (_, response) =>
@@ -199,7 +199,7 @@ it('records its turn if the answer has one choice with ids', async () => {
   expect(branches[0]).toMatchObject({ token_ids: [1, 2, 3, 5] });
 });
 
-it('a stream is passed piece by piece, and ends with an error if it breaks', async () => {
+it('a passed stream arrives piece by piece, and ends with an error if it breaks', async () => {
   const engine = await begin('vllm', 1, { maxEngineFailures: 1 });
   let streaming: ServerResponse | undefined;
   engine.answer = (_, response) => {

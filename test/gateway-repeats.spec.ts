@@ -63,7 +63,7 @@ it('a request with several choices sent to two replicas at once has all choices 
   const other = await startOther();
   const random = randomOf(provided('seed'));
   const replicas = [system.gateway, other];
-  // Claims reach Redis in any order, as those of two hosts do.
+  // Claims reach Redis in any order, like claims of two hosts.
   const { claim } = PartialOwnerStore.prototype;
   const claims = vi.spyOn(PartialOwnerStore.prototype, 'claim').mockImplementation(async function (
     this: PartialOwnerStore,

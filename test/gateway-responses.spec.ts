@@ -17,7 +17,7 @@ beforeEach(() => {
 /** The seed is a field of the engine. */
 const request = { model: 'simulated', instructions: 'Be short.', input: 'How many clips?', seed: 7 };
 const TOOL = { type: 'function', name: 'search', parameters: { type: 'object' }, strict: null } as const;
-/** The same chat at an engine. */
+/** Sends the chat of the request to an engine itself. */
 async function chat(more: object = {}, url = bench.engine.url) {
   return (await post(`${url}/v1/chat/completions`, chatOfResponses({ ...request, ...more }))).body;
 }
@@ -126,7 +126,7 @@ it('items become messages of a chat', () => {
   });
 });
 
-it('what is not stored, or not supported, is refused; an error in a stream is thrown by the client', async () => {
+it('stored responses, unsupported fields and wrong input are refused; the client throws an error in a stream', async () => {
   const wrong: [string, object, string][] = [
     ['an earlier response', { previous_response_id: 'resp_1' }, 'previous_response_id'],
     ['a conversation', { conversation: 'a' }, 'conversation'],

@@ -12,7 +12,7 @@ const redis = connectRedis({ url: testRedisUrl() });
 const system = useGateway(6, { speed: 20, gateway: { silenceMs: 1 } });
 afterAll(() => redis.disconnect());
 
-/** What an answer tells of its turn: in its head, or behind a body that began before the turn had ended. */
+/** Reads the turn from the headers of an answer, or from its trailers if the body began before the turn had ended. */
 function told({ headers, trailers }: Reply): { state: string; number: number; generation: string } {
   const fields = { ...headers, ...trailers } as Record<string, string>;
   const [state, number] = fields['x-broomwagon-trajectory']!.split(':') as [string, string];

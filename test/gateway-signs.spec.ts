@@ -50,6 +50,6 @@ it('cuts no stream of an engine whose health fails while its tokens flow, and gi
   expect(await inEngine(engine.url)).toBe(1);
   controller.abort();
   await reply.catch(() => undefined);
-  // Without tokens its health counts.
+  // When no tokens flow, the health of the engine counts.
   await expect.poll(first).toMatchObject({ state: 'failed' });
 });

@@ -36,7 +36,7 @@ it('a silent answer begins with white space, and is the JSON of any other answer
   expect(JSON.parse(text).output_ids).toEqual(quick.body.output_ids);
 });
 
-it('an error after that point is the body of the answer', async () => {
+it('an error after the first white space is the body of the answer', async () => {
   await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
   let closing: Promise<void> | undefined;
   const { status, text } = await replyOf(() => (closing = gateway.close()));
@@ -54,7 +54,7 @@ it('a silent stream gets comments between its events', async () => {
   expect(idsOf(text)).toEqual(idsOf(quick.body));
 });
 
-it('the client of OpenAI ignores the comments', async () => {
+it('the client of OpenAI ignores the comments of a silent stream', async () => {
   const { raw, fetch } = recordingFetch();
   const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0, fetch });
   const request = { model: 'simulated', prompt: 'a', max_tokens: 6, seed: 7 };

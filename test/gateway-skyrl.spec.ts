@@ -69,7 +69,7 @@ it.each([
   await expect.poll(running).toBe(0);
 });
 
-it('/abort_requests refuses what is no list of ids', async () => {
+it('/abort_requests refuses a body without a list of ids', async () => {
   for (const ids of [undefined, 'q', [1], Array.from({ length: 5_000 }, () => 'a')]) {
     const { status, body } = await gateway.post('/abort_requests', { request_ids: ids });
     expect([status, body.error.param]).toEqual([400, 'request_ids']);

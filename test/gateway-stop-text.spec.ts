@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { useGateway } from './system/gateway-bench';
 
-/** Token id 100 + n is the n-th word. */
+/** Words of the responses. Token id 100 + n is the n-th word. */
 const WORDS = [
   'The',
   ' quick',
@@ -29,7 +29,7 @@ afterEach(() => {
 });
 
 /**
- * A vLLM that withholds `longest stop text - 1` characters of text, as vLLM does unless it is asked for the stop text.
+ * A vLLM that withholds `longest stop text - 1` characters of text, as vLLM does unless the output includes stop texts.
  * It breaks the first call of each response.
  */
 async function startEngine(breaksAfter: number): Promise<void> {
@@ -70,7 +70,7 @@ async function startEngine(breaksAfter: number): Promise<void> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  // Nothing but completions is answered, so a probe would not take it for an engine.
+  // The server answers only completions, so a probe would not accept it as an engine.
   const engine = { endpoint, dialect: 'vllm' as const, model: 'simulated', probe: false };
   await system.bench.register({ serverId: 's9', instanceId: 'i9', ...engine });
 }

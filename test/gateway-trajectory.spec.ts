@@ -35,7 +35,7 @@ it('has the turns of a session one after the other, from any replica', async () 
     expect(stateIn(reply)).toBe(`recorded:${turn}`);
     expect(reply.headers['x-broomwagon-stamp']).toMatch(/^[0-9a-f]{16}\.\d+$/);
     const { output_ids: ids, meta_info: meta } = reply.body;
-    // Log probabilities are recorded, but not sent to a client that has not asked for them.
+    // Log probabilities are recorded, but not sent to a client that did not request them.
     expect(meta.output_token_logprobs === undefined).toBe(turn === 1);
     turns.push({ ids, logprobs: meta.output_token_logprobs?.map(([logprob]: [number]) => logprob) });
     prompt.push(...ids, 100 + turn, 200 + turn);
@@ -62,7 +62,7 @@ it('has the turns of a session one after the other, from any replica', async () 
   ]);
 });
 
-it('keeps forks apart, also of turns at the same time, and streams say at their end what was recorded', async () => {
+it('keeps forks apart, also of turns at the same time, and streams end with their recorded turn', async () => {
   const session = { session_id: 's/ü' };
   const first = await gateway.post('/sessions/s%2F%C3%BC/generate', body(PROMPT), recorded);
   const made: number[] = first.body.output_ids;
@@ -122,7 +122,7 @@ it('records requests with one id and different bodies as turns of their own', as
   expect((await trajectory('s')).branches).toHaveLength(2);
 });
 
-it('a turn that cannot be recorded is answered, and the trajectory says that it is missing', async () => {
+it('a turn that cannot be recorded is answered, and the trajectory marks it as missing', async () => {
   const full = await Gateway.start(bench.prefix, bench.pool, { payloadQuotaBytes: 20 });
   const headers = { ...recorded, 'x-session-id': 's' };
   const refused = await full.post('/generate', body(PROMPT), headers);
@@ -143,7 +143,7 @@ it('a turn that cannot be recorded is answered, and the trajectory says that it 
   await full.close();
 });
 
-it('is deleted with its session, and refuses what is wrong', async () => {
+it('is deleted with its session, and refuses wrong input', async () => {
   await gateway.post('/generate', body(PROMPT), { ...recorded, 'x-session-id': 's' });
   expect((await trajectory('s')).branches).toHaveLength(1);
   for (let repeat = 0; repeat < 2; repeat++) {
@@ -157,7 +157,7 @@ it('is deleted with its session, and refuses what is wrong', async () => {
   expect((await gateway.post('/sessions', { job: '' })).body.error.param).toBe('job');
 });
 
-it('belongs to the key that has begun it', async () => {
+it('belongs to the key that has started it', async () => {
   const redis = connectRedis({ url: testRedisUrl() });
   const credentials = new CredentialStore(redis, bench.prefix);
   const keys = await Promise.all(

@@ -17,7 +17,7 @@ const TOKENS = 3_000;
 /** The responses take some minutes until the engines are started again with the second speed. */
 const SLOW = 0.1;
 const FAST = 50;
-/** A client gives up after so many tries. */
+/** Number of tries after which a client gives up. */
 const MAX_TRIES = 100;
 
 type Engine = Awaited<ReturnType<typeof startEngine>>;
@@ -29,7 +29,7 @@ const engines: Engine[] = [];
 const serving = Array.from({ length: ENGINES }, (_, index) => index);
 let starts = 0;
 let version = 0;
-/** Why a client has given up. */
+/** Error of a client that has given up. */
 let failure: unknown;
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ beforeAll(async () => {
       system.startApp('gateway', name, {
         API_KEYS: 'off',
         INCREMENTAL_STREAMS: 'true',
-        // Beyond what a busy machine stands still.
+        // A busy machine may stand still for seconds.
         WORKER_TTL_MS: '6000',
       }),
     ),
@@ -99,7 +99,7 @@ const bodyOf = (index: number) => ({
 const headersOf = (index: number): Record<string, string> =>
   index % 10 === 0 ? { 'x-session-id': `session-${index}`, 'x-broomwagon-trajectory': 'record' } : {};
 
-/** What a client gets that repeats its request, at the next replica, as long as it is told that this may help. */
+/** Sends the request of a client, and repeats it at the next replica as long as the error is retryable. */
 async function answerOf(index: number): Promise<Generated> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const url = `http://127.0.0.1:${system.port(GATEWAYS[(index + tries) % GATEWAYS.length]!)}`;

@@ -9,14 +9,14 @@ import { useGateway } from './system/gateway-bench';
 import { ZOO_DOORS, readReply, type ZooReply } from './system/zoo-doors';
 
 const TOKENS = 24;
-/** `ZOO_RUNS=10000 TEST_SEED=7 npm run test:one -- test/gateway-zoo.spec.ts` runs so many for each dialect. */
+/** `ZOO_RUNS=10000 TEST_SEED=7 npm run test:one -- test/gateway-zoo.spec.ts` makes 10,000 runs for each dialect. */
 const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 6 : 75));
 /** An engine that hangs is the subject of test/gateway-silence.spec.ts: its deadline would be the time of each run. */
 const ENTRIES = ZOO.filter(
   ({ server, form, name, isAlone }) =>
     server?.restart === undefined && form === undefined && name !== 'hung-healthy' && !isAlone,
 );
-/** A server that twice sends what is not of its dialect ends the response. */
+/** Entries that occur once: a second answer of another dialect ends the response. */
 const ONCE = new Set(ZOO.filter(({ failure }) => failure === 'ENGINE_PROTOCOL').map(({ name }) => name));
 const ABORTING = new Set(['done-without-reason', 'sglang-waiting-abort']);
 const STOP_ENTRIES = new Set(['vllm-stop-withheld', 'sglang-stop-trimmed-at-end']);
@@ -28,7 +28,7 @@ describe.each<[EngineDialect, string?]>([
   ['sglang', 'sglang-new'],
 ])('%s %s', (dialect, form) => checkDoors(dialect, form === undefined ? [] : [form]));
 
-/** @param form of the chunks: an engine keeps its form until it is started again */
+/** @param form form of the chunks: an engine keeps its form until it is started again */
 function checkDoors(dialect: EngineDialect, form: string[]): void {
   const system = useGateway(1, {
     dialect,

@@ -10,7 +10,7 @@ import { expectSame, generate, LONG, PROMPT, useGateway } from './system/gateway
 const system = useGateway(30);
 
 describe('/generate', () => {
-  it('answers as the engine does, and says in headers what happened', async () => {
+  it('answers as the engine does, with server, attempts and weight versions in headers', async () => {
     const reply = await system.gateway.post('/generate', generate(40, { rid: 'own' }));
     expectSame(reply, await system.uncut(40));
     expect(reply.body.meta_info).toMatchObject({
@@ -258,7 +258,7 @@ describe('the replica', () => {
     expect((await system.gateway.get('/readyz')).status).toBe(200);
   });
 
-  it('ends what runs when it is shut down, with an error that may be repeated', async () => {
+  it('ends running responses with a retryable error when it is shut down', async () => {
     const reply = system.gateway.post('/generate', generate(8_000));
     await system.hasTokens();
     await system.gateway.close();
@@ -271,7 +271,7 @@ describe('the replica', () => {
   it.each([
     ['the same body is continued', {}, 6],
     ['another body begins again', { more: 1 }, 0],
-  ])('saves what runs for its repeat to another replica: %s', async (_, more, restored) => {
+  ])('saves a running response for its repeat to another replica: %s', async (_, more, restored) => {
     const { reply } = await system.stalled({ rid: 'mine' });
     const other = await Gateway.start(system.bench.prefix, system.bench.pool);
     await system.gateway.close();

@@ -24,7 +24,7 @@ describe('a client that a generator makes from docs/protocol/asyncapi.json', () 
     rmSync(folder, { recursive: true });
   });
 
-  /** Compiles a file of the folder. @returns what the compiler has against it */
+  /** Compiles a file of the folder. @returns errors of the compiler */
   function compile(name: string): string[] {
     const program = ts.createProgram([join(folder, name)], {
       strict: true,

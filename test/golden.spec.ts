@@ -18,13 +18,13 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => system.stop());
 
-it('answers what it answered when the golden log was written', async () => {
+it('gives the same replies as when the golden log was written', async () => {
   const connection = await connect({ servers: testNatsUrl() });
   const send = async (operation: string, body: object): Promise<unknown> => {
     const subject = `rollout.v1.${system.pool}.${operation}`;
     return (await connection.request(subject, JSON.stringify(body), { timeout: 20_000 })).json();
   };
-  // How far the sweeper has come is a matter of time.
+  // The progress of the sweeper depends on time.
   const text = JSON.stringify(await play(send, 7, 300))
     .replaceAll(system.pool, '<pool>')
     .replaceAll(/"expiredEpochs":\d+/g, '"expiredEpochs":0');

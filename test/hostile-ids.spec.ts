@@ -15,9 +15,9 @@ const LONG = Array.from({ length: 4 }, (_, index) => ({
   prompt: { text: `Count from ${index}` },
   lengths: [100_000],
 }));
-/** An id of above as the services store it. No id holds such a text itself. */
+/** A character of an id as the services encode it. No id of this file has such a text itself. */
 const ENCODED = /%[0-9A-F]{2}/;
-/** They are opaque, and hold such ids. */
+/** References of payloads. Encoded ids are allowed there, because references are opaque. */
 const REFERENCES = /(?:redis|file)~[^"\s,]+/g;
 
 let system: TestSystem;
@@ -59,7 +59,7 @@ describe('ids that trainers use', () => {
     expect(workers.map(({ workerId }) => workerId)).toEqual([WORKER]);
   });
 
-  it('name what is aborted: server, worker, round and session', async () => {
+  it('select the requests of an abort: ids of a server, worker, round and session', async () => {
     const job = 'aborts/ =#';
     const roundId = 'round 1/=';
     const policy = { name: 'wait', overProvision: 1 } as const;

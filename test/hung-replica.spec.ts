@@ -36,7 +36,7 @@ it('one of two replicas stopped: each call is answered within its timeout, and n
       while (sent < due) calls.push(call(sent++));
       await delay(5);
     }
-    // Of callers who give up before it goes on.
+    // The callers of these requests give up before the replica goes on.
     const stale = Array.from({ length: 20 }, () =>
       system.client.call(system.pool, 'lb.status', {}, { timeoutMs: 600 }).catch(() => undefined),
     );

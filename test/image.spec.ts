@@ -18,7 +18,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it('has neither tests, nor what only tests use, nor lab', () => {
+it('has neither tests, nor files that only tests use, nor lab', () => {
   expect(files.filter((file) => /\.(spec|fixture)\.|\/testing(\/|$)|^dist\/lab|\.ts$/.test(file))).toEqual([]);
 });
 

@@ -9,7 +9,7 @@ const TAKES_ALL = process.env.TEST_RUNS_FACTOR !== undefined;
 const FAULT_MS = Number(process.env.LINK_FAULT_MS ?? 1_000);
 /** Jobs of a long fault take longer, which costs less CPU: many of them run side by side. */
 const SPEED = FAULT_MS < 30_000 ? 20 : 4;
-/** Bound for a very busy machine; 5 s is what a free one needs, and the measured seconds are in the table of the run. */
+/** Bound for a very busy machine. A free one needs 5 s; the measured seconds are in the table of the run. */
 const RECOVERY_BOUND_MS = 120_000;
 
 const FAULTS: Record<string, LinkFault> = {
@@ -39,7 +39,7 @@ const ROWS = [
 ];
 /** The rows of `npm test`. */
 const FEW = new Set(['worker: the link to payloads is cut', 'load-balancer: the link to nats refuses']);
-/** Each call to an engine or to the API server has a connection of its own: no link is lost, and its calls are repeated. */
+/** Whether lost links are logged. Calls to engines and the API server have a connection each, and are repeated. */
 const hasLog = (name: LinkName) => name !== 'engine' && name !== 'kubernetes';
 
 describe(`under load, for ${FAULT_MS} ms`, () => {
@@ -74,7 +74,7 @@ describe(`under load, for ${FAULT_MS} ms`, () => {
       Object.assign(task.meta, { outcome: `recovered in ${((performance.now() - endedAtMs) / 1_000).toFixed(1)} s` });
       await load;
       await faulty.system.expectAtRest();
-      // A link that is delayed, or drops bytes for less than its silence, may stay; one that was closed does not.
+      // A link may stay if bytes are delayed, or dropped for less than the timeout of silence. A closed link does not.
       await expect.poll(() => since('restored')).toEqual(since('lost'));
       const isClosed = fault.kind === 'cut' || fault.kind === 'refuse';
       for (const [index, lost] of since('lost').entries()) {

@@ -97,7 +97,7 @@ describe('logs', () => {
     expect(logText()).not.toContain(CANARY);
   });
 
-  it('change their level in all replicas, in those of one service, and in one', async () => {
+  it('change their level in all replicas, in the replicas of one service, and in one replica', async () => {
     const { nats } = system.client.messaging.connection;
     const setLevel = async (body: object, expected: number): Promise<LogLevelReply[]> => {
       const replies: LogLevelReply[] = [];

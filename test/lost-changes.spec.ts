@@ -60,7 +60,7 @@ describe('changes of a pool that may be lost with the last seconds of Redis', ()
   };
   const read = async (api: AdminApi) => (await api.send('GET', `/pools/${bench.pool}/lost-changes`)).body;
 
-  it('are none before it is set back', async () => {
+  it('are none before Redis is set back', async () => {
     const [api] = apis as [AdminApi];
     expect(await read(api)).toEqual({ changes: [] });
     expect((await api.send('GET', `/pools/${bench.pool}`)).body.setBackAtMs).toBeUndefined();
@@ -76,7 +76,7 @@ describe('changes of a pool that may be lost with the last seconds of Redis', ()
     await expect.poll(() => events).toMatchObject([{ type: 'pool.set-back', pool: bench.pool }]);
   });
 
-  it('are named by each replica, by one that starts later too, and by the command line', async () => {
+  it('are listed by each replica, also by a later one, and by the command line', async () => {
     const named = [
       { operation: 'pool.pause', request: {}, result: 'done' },
       { operation: 'server.cordon', request: { serverId: 's1' }, result: 'done' },

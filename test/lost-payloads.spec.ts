@@ -54,7 +54,7 @@ it('trains all samples when the payload store loses all that it has, accepted sa
   await system.expectAtRest();
 });
 
-it('ends the example trainer with an error that names what it does not hold', async () => {
+it('ends the example trainer with an error that names its missing groups', async () => {
   const out = mkdtempSync(join(system.folder, 'example-'));
   const trainer = await startExampleTrainer(system, out, {
     job: 'example',
@@ -71,7 +71,7 @@ it('ends the example trainer with an error that names what it does not hold', as
     return openRoundId && system.call('round.status', { job: 'example', roundId: openRoundId });
   };
   await expect.poll(round).toMatchObject({ roundId: 'step-2', roundGroups: GROUPS_PER_STEP });
-  // It does not hold the step that it is about to read.
+  // The trainer does not hold the step that it is about to read.
   trainer.pause();
   await expect.poll(round).toMatchObject({ acceptedGroups: GROUPS_PER_STEP });
   loseAll('example');

@@ -172,7 +172,7 @@ describe('metrics, dashboards and alerts', () => {
 
     it('exports metrics that promtool accepts', async () => {
       for (const page of pages.values()) {
-        // Without the metrics of Node, whose names are those of prom-client.
+        // Metrics of Node are left out, because prom-client chooses their names.
         const own = page.split('\n').filter((line) => /^(# \w+ )?broomwagon_/.test(line));
         await promtool(['check', 'metrics'], `${own.join('\n')}\n`);
       }

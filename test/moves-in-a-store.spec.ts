@@ -10,7 +10,7 @@ const LAST_SPEED = 2_000;
 const SAMPLES = 6;
 const PROMPT = { text: 'What is moved?' };
 const LABELS = { 'kv-store': 'one' };
-/** Of the engines and of the plans: nearly nothing to read a cache. */
+/** Costs for engines and plans: a cache is read in nearly no time. */
 const STORE = { bytesPerToken: 1_000, bytesPerSecond: 1e12, setupSeconds: 0 };
 let bench: ServiceBench;
 /** Server s3, with no store. */
@@ -39,7 +39,7 @@ const register = (serverId: string, endpoint: string, labels: Record<string, str
     labels,
   });
 
-it('moves requests within a store of servers, pays no prefill again, and makes the tokens it would have made', async () => {
+it('moves requests within a store of servers without a second prefill, with the tokens of a run without moves', async () => {
   const { client, pool } = bench;
   const inStore = bench.engine.servers.map(({ url }) => url) as [string, string];
   await bench.register({ labels: LABELS });
@@ -48,7 +48,7 @@ it('moves requests within a store of servers, pays no prefill again, and makes t
   await client.call(pool, 'round.submit', { job: bench.job, roundId: 'r1', trainerEpoch, groups });
   await bench.startWorker();
   await bench.running(SAMPLES);
-  // Some tokens, which would have to be computed again.
+  // Moves without the store would have to prefill these tokens again.
   await bench.made(20);
   await register('s2', inStore[1], LABELS);
   await register('s3', apart.url);

@@ -39,7 +39,7 @@ describe('requests moved at random while rounds are cut, processes killed and en
     const segments = trained.lines.map((line) => new Set(line.segments.map(({ serverId }) => serverId)).size);
     expect(Math.max(...segments), 'servers of one sample').toBeGreaterThan(1);
     expect(mover.states.get('moved')).toBeGreaterThan(10);
-    // Nothing of any plan is left in the air.
+    // No move of these plans stays unfinished.
     for (const planId of mover.planIds.slice(-20)) {
       await expect
         .poll(async () => (await system.call('rebalance.status', { planId })).states)
@@ -48,7 +48,7 @@ describe('requests moved at random while rounds are cut, processes killed and en
   });
 });
 
-/** Executes plans of random moves until it is stopped; most are refused, since nobody asks what runs where. */
+/** Executes plans of random moves until it is stopped. Most moves are refused, since they ignore where requests run. */
 function moveAtRandom(system: TestSystem, job: string) {
   const stopping = new AbortController();
   const states = new Map<MoveState, number>();

@@ -75,7 +75,7 @@ const expected = (samples: number) =>
   );
 
 describe('a move with a real worker and two engines', () => {
-  it('goes on elsewhere with its tokens, again and again, and makes the tokens it would have made', async () => {
+  it('continues a request elsewhere from its tokens, again and again, with the tokens of a run without moves', async () => {
     const timed = await bench.metric('move_phase_seconds_count');
     await begin(2);
     await bench.client.call(bench.pool, 'rebalance.configure', { maxMovesPerRequest: 4 });
@@ -97,7 +97,7 @@ describe('a move with a real worker and two engines', () => {
     expect([await stateOf(bench.engine.url), await stateOf(other.url)].map((one) => one.resumeMismatches)).toEqual([
       0, 0,
     ]);
-    // With the end of the attempt at the latest.
+    // The times of a move are reported with the end of the attempt at the latest.
     const number = expect.any(Number) as number;
     const times = { stopMs: number, placeMs: number, resumeMs: number, firstTokenMs: number };
     for (const round of [0, 1, 2]) {
@@ -112,7 +112,7 @@ describe('a move with a real worker and two engines', () => {
     const lengths = { name: 'long', lengthOf: () => TOKENS };
     const parameters = { ...ENGINE_PRESETS['7b-8k'], slots: 2 };
     bench.engine = await startEngine('vllm', { speed: 1, lengths, parameters });
-    // Without reports of the engine only the streams tell.
+    // Without reports of the engine, only the streams show which requests wait.
     await begin(6, { waitingAfterMs: 200 }, { probe: false });
     const waiting = async () =>
       (await stateOf(bench.engine.url)).table.filter(({ state }) => state === 'waiting').length;
@@ -143,11 +143,11 @@ describe('a move with a real worker and two engines', () => {
 
   it('survives its worker and its server', async () => {
     await begin(2);
-    // Nobody answers any more on s1.
+    // The engine of server s1 answers no more.
     await bench.engine.close();
     await execute([0, 1].map((index) => ({ requestId: requestId(index), targetServerId: 's2' })));
     await expect.poll(() => inEngine(other.url)).toBe(2);
-    // Another process takes the worker's name, as after a partition.
+    // Another process registers under the worker's name, as after a partition.
     const back = await execute([{ requestId: requestId(), targetServerId: 's2' }]);
     expect(back.results).toMatchObject([{ state: 'refused', refusal: 'same-server' }]);
     await bench.client.call(bench.pool, 'worker.register', { workerId: 'w1', registrationId: 'another', ttlMs: 500 });
@@ -166,7 +166,7 @@ describe('a move with a real worker and two engines', () => {
     expect((await bench.counts()).requests).toMatchObject({ submitted: 4, finished: 4 });
   });
 
-  it('is planned, refused and told of by typed answers', async () => {
+  it('is planned, refused and reported with typed replies', async () => {
     await begin(6);
     const engine = { tiers: [8, 4], stepBaseSeconds: 0.01, stepPerSequenceSeconds: 0.01, minRemainingTokens: 1 };
     await bench.client.call(bench.pool, 'rebalance.configure', engine);
@@ -243,7 +243,7 @@ describe('a pool that rebalances by itself', () => {
       ...published,
     });
     await begin(7);
-    // The only tier is reached; what is above the bound moves.
+    // The batch has reached the only tier; requests above the bound move.
     await expect.poll(() => inEngine(other.url)).toBe(2);
     expect(await tokensOfSamples()).toEqual(expected(7));
   });

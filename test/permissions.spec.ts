@@ -22,7 +22,7 @@ import { NATS_ROLES } from '../libs/testing/src/schema/nats-permissions';
 import { RestrictedServers } from './system/restricted-servers';
 
 const POOL = 'p';
-/** Those who may not do everything. */
+/** Roles with limited permissions. */
 const ROLES = Object.keys(NATS_ROLES).filter((role) => role !== 'admin');
 const NAMES = Object.keys(OPERATIONS) as OperationName[];
 const NO_ROLE: string[] = [];
@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** Who may publish to what belongs to no operation, beside the inboxes. */
+/** Roles that may publish to a subject, for subjects that are neither operations nor inboxes. */
 const OTHER_PUBLISHERS: Record<string, string[]> = {
   [eventSubject(POOL, 'round.completed')]: ['trainer-coordinator'],
   [workerCommandSubject(POOL, 'w', 'abort')]: ['trainer-coordinator'],
@@ -62,7 +62,7 @@ const OTHER_PUBLISHERS: Record<string, string[]> = {
 };
 
 const SERVICES = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api'];
-/** Who may subscribe to what, with its queue group; beside operations and inboxes. */
+/** Roles that may subscribe to a subject with its queue group, for subjects that are neither operations nor inboxes. */
 const SUBSCRIBERS: [subject: string, queue: string | undefined, roles: string[]][] = [
   ['>', undefined, NO_ROLE],
   ['rollout.v1.>', undefined, NO_ROLE],
@@ -90,7 +90,7 @@ describe.each(ROLES)('NATS refuses to the user %s', (role) => {
   afterAll(() => connection?.close());
   const { calls } = NATS_ROLES[role]!;
 
-  it('each operation that it does not call, each other command, and the inboxes of those who do not call it', async () => {
+  it('operations that it does not call, other subjects, and inboxes of users that do not call it', async () => {
     const answers = (caller: string) =>
       NATS_ROLES[caller]!.calls.some((name) => OPERATIONS[name].owner === role) ||
       (caller.startsWith('admin') && /-|worker|gateway/.test(role));
@@ -226,9 +226,9 @@ const WRITES_PAYLOADS = [
   ['FCALL', 'put', '1', 'rollout:payload:{p/j}'],
   ['HSET', 'rollout:payload:{p/j}:x', 'a', 'b'],
 ];
-/** What a client of a Cluster asks. */
+/** Commands of a client of a Cluster. */
 const ASKS_CLUSTER = [['CLUSTER', 'SLOTS'], ['CLUSTER', 'INFO'], ['CLUSTER', 'KEYSLOT', 'key'], ['ASKING']];
-/** What no service may do. */
+/** Commands that no service may send. */
 const DANGEROUS = [
   ['CLUSTER', 'FAILOVER'],
   ['CLUSTER', 'RESET'],

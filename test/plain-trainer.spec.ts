@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { examplePrompts, startExampleTrainer } from './set-back/trainers';
 import { TestSystem } from './system/test-system';
 
-// More steps than a busy machine trains while this test looks away.
+// More steps than a busy machine trains between two checks of this test.
 const PROMPTS = 32;
 const GROUPS = 4;
 const SAMPLES = 2;
@@ -83,7 +83,7 @@ describe('a trainer with a plain client of NATS or HTTP', () => {
     expect(files().sort()).toEqual(['step-1.json', 'step-2.json']);
   });
 
-  it('that is killed in the middle is taken over by another, which ends what it began', async () => {
+  it('that is killed in the middle is taken over by another, which trains the rest', async () => {
     const first = await startTrainer('killed');
     await trainedSteps(2);
     first.kill('SIGKILL');
@@ -120,7 +120,7 @@ describe('a trainer with a plain client of NATS or HTTP', () => {
     first.resume();
     const { code } = await first.exited;
     expect(code).not.toBe(0);
-    // Its next word is refused; what it was just reading may be gone.
+    // The next call of the fenced trainer is refused; payloads that it was just reading may be gone.
     expect(await first.logTail(50)).toMatch(/FENCED|PAYLOAD_NOT_FOUND/);
     expect(await second.exited).toEqual({ code: 0, signal: null });
     expectWholeDataSet();

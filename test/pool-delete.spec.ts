@@ -10,7 +10,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => bench.close());
 
-it('pool.delete with force answers who waits in the pool, fences who uses it, and leaves nothing', async () => {
+it('pool.delete with force answers waiting callers, fences users of the pool, and leaves nothing', async () => {
   await bench.begin();
   const { pool, job } = bench;
   const call: typeof bench.client.call = (...args) => bench.client.call(...args);
@@ -32,7 +32,7 @@ it('pool.delete with force answers who waits in the pool, fences who uses it, an
       { timeoutMs: 2 * WAIT_MS },
     ),
   ]);
-  // By the refusals of a deletion without force.
+  // A deletion without force is refused, with the uses of the pool.
   const refusal = () => call(pool, 'pool.delete', {}).catch(({ code, details }) => ({ code, ...details }));
   const uses = [
     'servers that take leases',

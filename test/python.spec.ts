@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pytest, startPythonSystem } from './python/pytest';
 import type { TestSystem } from './system/test-system';
 
-/** With nats-py and pytest; scripts/test.mjs finds it. */
+/** Path of a Python with nats-py and pytest, from scripts/test.mjs. */
 const python = process.env.CLIENT_PYTHON;
 
 // `npm run test:python` runs all tests, with every Python.

@@ -29,7 +29,7 @@ async function start(dialect: EngineDialect): Promise<void> {
 
 const setting = (client: string, name: RegExp): string => readmeSetting(client, name, gateway.service.httpPort);
 
-it.each(['sglang', 'vllm'] as const)('slime generates on %s, and aborts what /workers lists', async (dialect) => {
+it.each(['sglang', 'vllm'] as const)('slime generates on %s, and aborts by way of /workers', async (dialect) => {
   await start(dialect);
   const router = `http://${setting('slime', /--sglang-router-ip/)}:${setting('slime', /--sglang-router-port/)}`;
   const sampling = { temperature: 1, top_p: 1, top_k: -1, max_new_tokens: TOKENS, stop: null, stop_token_ids: null };
@@ -41,7 +41,7 @@ it.each(['sglang', 'vllm'] as const)('slime generates on %s, and aborts what /wo
   expect(logprobs.map(([, id]) => id)).toEqual(body.output_ids);
   expect(body.meta_info.weight_version).toBe('0');
   const long = { sampling_params: { max_new_tokens: 8_000 }, input_ids: PROMPT, return_logprob: true };
-  // What slime sends the key of a session for.
+  // With this policy slime sends the key of a session.
   expect(setting('slime', /--router-policy/)).toBe('consistent_hashing');
   const running = post(`${router}/generate`, long, { 'x-smg-routing-key': 'session' });
   await bench.made(1);
@@ -56,7 +56,7 @@ it.each(['sglang', 'vllm'] as const)('slime generates on %s, and aborts what /wo
   await expect.poll(load).toBe(0);
 });
 
-/** What SkyRL and prime-rl send. */
+/** Sends the request of SkyRL and prime-rl, and checks the tokens of the answer. */
 async function expectTokens(
   url: string,
   more: object,

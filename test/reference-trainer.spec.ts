@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Report } from '../lab/demo/src/report/report';
 
 /**
- * Enough steps for two long rounds; slow enough that engines do not run far before they are told to stop. `drip` was
- * 2.2 to 2.3 times as fast as `wait` at a load of 9 to 14 on two cores, so 1.5 leaves a margin.
+ * Options with enough steps for two long rounds, and slow enough that engines do not run far before a stop arrives.
+ * `drip` was 2.2 to 2.3 times as fast as `wait` at a load of 9 to 14 on two cores, so 1.5 leaves a margin.
  */
 // On a busy machine a call of a service takes long in the time of fast engines, and fewer responses run side by side.
 const SPEED_UP =
@@ -28,7 +28,7 @@ describe('npm start', () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** Runs it with a mark in the environment, which everything it starts inherits. */
+  /** Runs `npm start` with a mark in the environment, which all its processes inherit. */
   const start = (...options: string[]) => startWith(testNatsUrl(), testRedisUrl(), options);
   async function startWith(natsUrl: string | undefined, redisUrl: string | undefined, options: string[]) {
     started = new ManagedProcess({
@@ -41,7 +41,7 @@ describe('npm start', () => {
     return started;
   }
   const output = () => readFileSync(join(folder, 'out.log'), 'utf8');
-  /** Command lines of the processes that it, or what it started, has started. */
+  /** Command lines of the processes with that mark. */
   const left = () => processes().filter((line) => line.includes(`TMPDIR=${folder}`));
 
   it('--preset ascend loses nothing with a rebalance, and reports the same step without moves beside it', async () => {
@@ -103,7 +103,7 @@ describe('npm start', () => {
     expect(opened).toHaveLength(6);
     await expect.poll(left).toEqual([]);
 
-    // In another pool: Redis knows nothing of the job there.
+    // The next run uses another pool, in which Redis does not know the job.
     const more = ['--once', ...SMALL, '--steps', '4', '--speed', '300', '--job', 'job', '--results', results];
     const refused = await start(...more);
     expect((await refused.exited).code).toBe(2);
@@ -119,7 +119,7 @@ describe('npm start', () => {
     expect(readFileSync(results, 'utf8').trim().split('\n')).toHaveLength(samples + 8 * 4);
   });
 
-  it('trains at least 1.5 times as fast as wait by the clocks of the engines, and reports what it costs', async () => {
+  it('trains at least 1.5 times as fast as wait by the clocks of the engines, and reports the costs', async () => {
     const file = join(folder, 'report.json');
     const run = await start(...SPEED_UP, '--report', file, '--results', join(folder, 'results.jsonl'));
     const { code } = await run.exited;
@@ -127,7 +127,7 @@ describe('npm start', () => {
     const report = JSON.parse(readFileSync(file, 'utf8')) as Report;
     expect(report.simulatedSpeedup).toBeGreaterThanOrEqual(1.5);
     expect(report.engineSeconds! * report.simulatedSpeedup!).toBeCloseTo(report.baseline!.engineSeconds!, 6);
-    // Nothing is thrown away, and all that was started is trained.
+    // No tokens are wasted, and all started samples are trained.
     expect(report.cost).toMatchObject({ lengthBias: expect.closeTo(1, 6) as number, waste: { tokens: 0 } });
     expect(report.cost.offPolicyShare).toBeGreaterThan(0);
     expect(report.cost.batchVariation).toBeGreaterThan(report.baseline!.cost.batchVariation);
@@ -177,7 +177,7 @@ describe('npm start', () => {
   });
 
   it.skipIf(!existsSync('/proc/self/stat'))(
-    'starts what dies again, says so, and loses and repeats nothing',
+    'starts dead processes again, reports it, and loses and repeats nothing',
     async () => {
       const report = join(folder, 'report.json');
       const small = ['--steps', '2', '--groups', '8', '--samples', '2', '--engines', '2', '--over-provision', '1.5'];
@@ -213,7 +213,7 @@ describe('npm start', () => {
     ['more groups than prompts', 2, /more groups than prompts/, GOOD, ['--groups', '2']],
     ['over-provision below 1', 2, /over-provision/, GOOD, ['--over-provision', '0.5']],
     ['an engine that does not answer', 1, /ENGINE_UNREACHABLE/, GOOD, ['--engine', 'http://127.0.0.1:1']],
-  ])('says what is wrong with %s, and starts nothing', async (_, exitCode, message, content, options) => {
+  ])('refuses %s with the reason, and starts nothing', async (_, exitCode, message, content, options) => {
     const prompts = join(folder, 'prompts.jsonl');
     writeFileSync(prompts, content);
     const { code } = await (await start('--once', '--groups', '1', '--prompts', prompts, ...options)).exited;

@@ -91,7 +91,7 @@ describe('npm run release', () => {
     expect([git('rev-parse', 'HEAD'), git('status', '--porcelain'), git('tag')]).toEqual([before, '', '']);
   });
 
-  it('with --dry-run, names what it would write and what to publish, and changes nothing', () => {
+  it('with --dry-run, lists its changes and the commands to publish, and changes nothing', () => {
     const before = git('rev-parse', 'HEAD');
     const { status, stdout } = release('7.8.9', '--dry-run');
     expect(status).toBe(0);

@@ -32,7 +32,7 @@ describe('two load-balancers, one of them away in the middle of a burst', () => 
     }
   }
 
-  /** Callers at work while `disturb` does what it does; `untilMore` waits for so many pairs more. */
+  /** Runs callers during `disturb`. Its argument `untilMore` waits for `more` further acquires with their releases. */
   async function burst(workerId: string, disturb: (untilMore: (more: number) => Promise<void>) => Promise<void>) {
     const worker = { workerId, registrationId: 'once', ttlMs: 120_000 };
     const { workerEpoch } = await system.call('worker.register', worker);
@@ -75,19 +75,19 @@ describe('two load-balancers, one of them away in the middle of a burst', () => 
         const victim = system.process(name);
         victim.kill('SIGKILL');
         await victim.exited;
-        // The other one goes on alone.
+        // The other replica goes on alone.
         await untilMore(PAIRS_BETWEEN_KILLS);
         await victim.start();
       }
     }));
 
-  it('stopped and continued: what it does late of what was long repeated elsewhere changes nothing', () =>
+  it('stopped and continued: its late work on calls that were repeated elsewhere changes nothing', () =>
     burst('v', async (untilMore) => {
       await untilMore(PAIRS_BETWEEN_KILLS);
       const victim = system.process('load-balancer-1');
       victim.kill('SIGSTOP');
       try {
-        // It is still sent half of the calls, which time out and are sent again.
+        // The stopped replica still gets half of the calls, which time out and are sent again.
         await untilMore(PAIRS_WHILE_STOPPED);
       } finally {
         victim.kill('SIGCONT');

@@ -17,10 +17,10 @@ import { ServiceBench } from './system/service-bench';
 
 /**
  * No reply is larger than a message of NATS, whatever its request and the state of the pool: a table of all operations.
- * What grows is asked for here with the largest entries that the contracts allow, and more of them than a page holds.
+ * Replies that grow are requested here with the largest entries that the contracts allow, and more than a page holds.
  */
 const ONE = 'one thing, each field of it bounded';
-/** Redis keeps so many short names in a form that it scans at once, whatever the page. */
+/** Number of short names up to which Redis keeps a set in a form that it scans at once, whatever the page. */
 const SMALL_SET = 128;
 const SERVERS = 160;
 const LEASES = 256;
@@ -69,7 +69,7 @@ beforeAll(async () => {
   await bench.begin();
   const redis = connectRedis({ url: testRedisUrl() });
   const servers = new ServerStore(new FunctionRunner(redis, bench.prefix));
-  // As a probe finds them: each character has two bytes in JSON.
+  // The list of models is as large as a probe accepts: each character has two bytes in JSON.
   const models = range(4).map((n) => `${n}${'/'.repeat(LIMITS.modelListBytes / 4 - 2)}`);
   const register = async (index: number) => {
     const serverId = wide(`server-${index}`, index < SMALL_SET ? 64 : 128);
@@ -135,7 +135,7 @@ async function submit(groups: RequestOf<'round.submit'>['groups']): Promise<void
   await call('round.submit', { ...round, groups });
 }
 
-/** All pages of a list, from the one that the body asks for. */
+/** All pages of a list, from the page that the body asks for. */
 async function pages<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>[]> {
   const all: ReplyOf<Name>[] = [];
   let next: RequestOf<Name> | undefined = body;
@@ -148,21 +148,21 @@ async function pages<Name extends OperationName>(operation: Name, body: RequestO
   return all;
 }
 
-/** Why it does not grow, or the replies that are the largest. */
+/** By operation: the reason why its reply does not grow, or a function that returns its largest replies. */
 const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } = {
   'lb.acquire': async () => [
     await call('lb.acquire', { ...acquires(10_000, 1)[0]!, ...worker, labels, explain: true }),
   ],
   'lb.acquire-many': async () => {
     const explained: unknown[] = [];
-    // As many as are kept.
+    // The loop fills the ring of explained decisions.
     for (let from = 20_000; from < 20_064; from += LIMITS.explainsPerCall) {
       explained.push(await burst(from, LIMITS.explainsPerCall, { explain: true }));
     }
     const many = await burst(30_000, LIMITS.acquiresPerCall);
     const full = many.leases.filter((lease) => 'error' in lease);
     expect(full.length).toBeGreaterThan(0);
-    // Each was granted, says so, and gives the lease when it is asked again.
+    // Each of these acquires was granted. Its error has `granted`, and a repeat returns the lease.
     for (const lease of full)
       expect(lease).toMatchObject({ error: { code: 'REPLY_FULL', details: { granted: true } } });
     const again = full.slice(0, 100).map(({ acquireId }) => ({ acquireId, requestId: 'r' }));
@@ -303,7 +303,7 @@ describe('a reply is no larger than a message may be', () => {
     typeof ask === 'string' ? [] : [[name, ask] as const],
   );
 
-  it('of each operation it is known why', () => {
+  it('for each operation: the table has a reason or the largest replies', () => {
     expect(Object.keys(REPLIES).toSorted()).toEqual(Object.keys(OPERATIONS).toSorted());
   });
 

@@ -22,12 +22,12 @@ const TOKEN = 'token-of-the-tests';
 const TIMEOUT_MS = 600_000;
 
 const deployments = {} as Record<(typeof APPS)[number], Deployment>;
-/** What was done under load, and how often a client had to repeat a request. */
+/** Counts of the work under load, and codes of the errors after which a client repeated a request. */
 const done = { jobs: 0, acquires: 0, responses: 0, changes: 0 };
 const repeats: string[] = [];
 /** Codes of connections that failed. */
 const broken: string[] = [];
-/** The connection was open: its pod ended before the answer did. Any other failure is that of a Service. */
+/** Errors of an open connection whose pod ended before the answer. A Service causes any other failure. */
 const CUT = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 const stopping = new AbortController();
 let system: TestSystem;
@@ -41,7 +41,7 @@ beforeAll(async () => {
     prompts: PROMPTS,
     speed: 20,
     environmentOf: (app) => ({
-      // Beyond what a busy machine stands still.
+      // A busy machine may stand still for seconds.
       WORKER_TTL_MS: '6000',
       ...(app === 'gateway' ? { API_KEYS: 'off' } : {}),
       ...(app === 'admin-api' ? { ADMIN_TOKEN_SHA256: hashOfToken(TOKEN), RATE_LIMIT_PER_TOKEN: '100000' } : {}),
@@ -87,7 +87,7 @@ function noteFailure(error: NodeJS.ErrnoException): undefined {
   broken.push(code);
 }
 
-/** Sends a request until it has an answer; each error must be one that a repeat may mend. */
+/** Sends a request until it has an answer; each error must be retryable. */
 async function repeated<Answer>(once: (attempt: number) => Promise<Answer | undefined>): Promise<Answer> {
   for (let attempt = 0; ; attempt += 1) {
     const answer = await once(attempt).catch(noteFailure);
@@ -102,7 +102,7 @@ function noteError(error: Reply['body'], about: string): undefined {
   repeats.push(error.code);
 }
 
-/** The same response again and again, as a stream. */
+/** Generates the same response again and again, as a stream, and compares its tokens. */
 async function generate(client: number): Promise<void> {
   const max_tokens = tokensOf(client);
   const sampling = { max_tokens, min_tokens: max_tokens, temperature: 0, seed: client, return_token_ids: true };
@@ -146,7 +146,7 @@ async function configure(): Promise<void> {
   }
 }
 
-/** Each kind of load has gone on since. */
+/** Waits until each kind of load has made progress. */
 async function moreOfAll(): Promise<void> {
   const before = { ...done };
   const still = () => Object.entries(done).filter(([kind, count]) => count <= before[kind as keyof typeof done]);

@@ -47,7 +47,7 @@ it('jobs are trained exactly once while replicas are updated and set back under 
     }
   };
   const training = train();
-  // One that was trained before and after what was just done, and one in between.
+  // Waits for two more jobs: the first may have started before the latest change, the second starts after it.
   const moreJobs = () => {
     const wanted = load.jobs + 2;
     return expect.poll(() => load.jobs, { timeout: JOBS_TIMEOUT_MS }).toBeGreaterThanOrEqual(wanted);
@@ -62,7 +62,7 @@ it('jobs are trained exactly once while replicas are updated and set back under 
     await Promise.all(APPS.map((app) => system.process(`${app}-1`).stop()));
     await moreJobs();
 
-    // Two releases ahead of the others: it says so and does not start, and they go on.
+    // A replica two releases ahead of the others refuses to start, with this reason, and the others go on.
     const tooNew = system.startApp('load-balancer', 'load-balancer-3', {}, undefined, releaseOf(4));
     await expect(tooNew).rejects.toThrow(/Live replicas cannot read pools of schema 4.*\(schema 2\)/s);
 

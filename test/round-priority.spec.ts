@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { TestSystem } from './system/test-system';
 
-/** Length of the responses of each job; it tells in the engine whose request is whose. */
+/** Length of the responses of each job, which identifies the job of a request in the engine. */
 const TOKENS = { low: 200, high: 300 };
 const GROUPS = 3;
 /** Long enough that no acquire ends its wait and no worker expires while a busy machine pauses. */
@@ -49,7 +49,7 @@ it('gives the room of a full pool to the round with the higher priority first', 
       .toBe('completed');
   }
   const { table } = await stateOf(engine.url);
-  // Those that ended last come first.
+  // The engine lists the requests that ended last first.
   const inTurn = table.map(({ made }) => made).toReversed();
   const times = (tokens: number) => Array.from({ length: GROUPS }, () => tokens);
   expect(inTurn).toEqual([...times(TOKENS.high), ...times(TOKENS.low)]);

@@ -24,7 +24,7 @@ it('continues the samples of an engine that hangs with a good health on another 
   const { client, pool, engine } = bench;
   await bench.register();
   await bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url });
-  // Of four samples the first engine gets two: one never begins, the other stops in the middle.
+  // The first engine gets two of the four samples: one never starts, the other stops in the middle.
   await inject(engine.url, { kind: 'hang', count: 1 });
   await inject(engine.url, { kind: 'stall', count: 1, afterTokens: 5 });
   await bench.submit(2);

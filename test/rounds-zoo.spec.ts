@@ -14,7 +14,7 @@ import { Gateway } from './system/gateway';
 import { HttpOperations } from './system/http-operations';
 import { TestSystem } from './system/test-system';
 
-/** `ZOO_RUNS=10000 TEST_SEED=7 npm run test:one -- test/rounds-zoo.spec.ts` runs so many jobs. */
+/** `ZOO_RUNS=10000 TEST_SEED=7 npm run test:one -- test/rounds-zoo.spec.ts` runs 10,000 jobs. */
 const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 2 : 150));
 const GROUPS_PER_STEP = 3;
 const PROMPTS = dataSet(6, 2).map((prompt, position) => ({
@@ -22,7 +22,7 @@ const PROMPTS = dataSet(6, 2).map((prompt, position) => ({
   // One sample in four is long, so that each round has a tail.
   lengths: prompt.lengths.map((_, index) => ((position + index) % 4 === 0 ? 160 : 20 + 3 * position)),
 }));
-/** Pairs of a vLLM and an SGLang: a sample that one of them has begun may end on the other. */
+/** Pairs of a vLLM and an SGLang: a sample that one of them has started may end on the other. */
 const ENGINES = [
   { dialect: 'vllm', form: [] },
   { dialect: 'sglang', form: ['sglang-whole'] },

@@ -25,7 +25,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => bench.close());
 
-/** What may come in any order, and how often. */
+/** Steps that may come in any order, and the maximum number of each. */
 const STEPS = {
   submit: 6,
   abort: 4,
@@ -88,15 +88,15 @@ class Router {
   }
 }
 
-/** One run: its steps, and what is true after each of them. */
+/** One run: its steps, with the checks after each of them. */
 class Run {
   private submitted = 0;
   private syncs = 0;
   private version = 0;
   private open: { syncId: string; version: number } | undefined;
-  /** What a dead worker left in the engine goes on until the worker itself notices. */
+  /** Whether the worker has died. Its requests in the engine then go on until the worker itself notices. */
   private hasDied = false;
-  /** Ids inside the engine of every attempt that was said to run, by request. */
+  /** Engine ids of every attempt that was reported as running, by request. */
   private readonly attempts = new Map<string, string[]>();
 
   constructor(
@@ -149,7 +149,7 @@ class Run {
     const mode = (['abort', 'keep', 'wait'] as const)[this.decide(3)]!;
     const waitMs = mode === 'abort' ? 5_000 : 0;
     const sync = await bench.client.call(bench.pool, 'weights.begin', { ...open, mode, waitMs }, { timeoutMs: 20_000 });
-    // Its own leases the router gives back when it is told; all else has been stopped on the engine.
+    // The router gives its own leases back after the command; all other requests have been stopped on the engine.
     if (mode === 'abort' && sync.running === 0 && !this.hasDied) {
       expect(liveRows(await bench.engineState())).toEqual([]);
     }
@@ -180,7 +180,7 @@ class Run {
     return this.router.release();
   }
 
-  /** Another process takes its name: everything it has is expired, and it finds out later. */
+  /** Registers another process under the worker's name: everything the worker has expires, and it notices later. */
   async workerDies(): Promise<void> {
     this.hasDied = true;
     await bench.client.call(bench.pool, 'worker.register', { workerId: 'w1', registrationId: randomUUID() });
@@ -216,7 +216,7 @@ it(
           await run.submit();
           for (const name of steps) await run[name]();
           await run.end();
-          // The worker is alive all the time; what it lost it stops by itself.
+          // The worker is alive all the time, and stops attempts that it has lost by itself.
           await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
           const { requests } = await bench.counts();
           const { submitted, finished, trained, dropped, ...others } = requests;

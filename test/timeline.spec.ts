@@ -74,7 +74,7 @@ async function close(roundId: RoundId, trainerEpoch: Epoch): Promise<number> {
 
 describe('the timeline of a round', () => {
   let shortTokens: number | undefined;
-  /** Endless until `shortTokens` is set; then an attempt of the group `short` ends after so many more tokens. */
+  /** Endless responses. Once `shortTokens` is set, an attempt of the group `short` ends after that many more tokens. */
   const lengthOf = ({ promptText, madeTokens }: SampleIdentity): number =>
     promptText?.includes('short') && shortTokens !== undefined ? madeTokens + shortTokens : 8_000;
 
@@ -125,10 +125,10 @@ describe('the timeline of a round', () => {
     await expect.poll(pausedServers).toBe(0);
     await bothRun();
     const short = () => client.call(pool, 'request.get', { requestId: 'job/short/0' });
-    // Its worker has reported the server of this attempt.
+    // A running request has a server for this attempt: its worker has reported it.
     await expect.poll(async () => (await short()).state).toBe('running');
     const { serverId } = await short();
-    // It ends after its next move, while the other request runs: that one is cut.
+    // The short request ends after its next move, while the other one runs and is cut.
     shortTokens = 8;
     await move('second', serverId === 's1' ? 's2' : 's1');
     // A message that is no event is left out.
@@ -198,7 +198,7 @@ describe('the timeline of a round', () => {
     await other.close();
   });
 
-  it('refuses a round that it does not have, and a cursor that is none', async () => {
+  it('refuses an unknown round, and an invalid cursor', async () => {
     expect(await read('round.timeline', { roundId: 'none' })).toMatchObject({ status: 404 });
     expect(await read('round.timeline', { job: 'none', roundId: 'r1' })).toMatchObject({ status: 404 });
     expect(await read('round.timeline', { roundId: 'r1', cursor: 'x' })).toMatchObject({ status: 400 });
@@ -223,7 +223,7 @@ describe('the frontier of a job', () => {
     }
   }
 
-  /** The reply with so many recorded groups, checked against its schema. */
+  /** The reply with this number of recorded groups, checked against its schema. */
   async function frontier(groups: number): Promise<JobFrontierReply> {
     await expect.poll(async () => (await read('job.frontier')).body.recordedGroups).toBe(groups);
     const { body, ...answer } = await read('job.frontier');

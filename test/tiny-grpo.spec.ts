@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-/** With nats-py, pytest and, from Python 3.11 on, numpy; scripts/test.mjs finds it. */
+/** Path of a Python with nats-py, pytest and, from Python 3.11 on, numpy, from scripts/test.mjs. */
 const python = process.env.CLIENT_PYTHON;
 const hasNumpy = python !== undefined && spawnSync(python, ['-c', 'import numpy']).status === 0;
 

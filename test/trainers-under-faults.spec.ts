@@ -15,11 +15,11 @@ import { trueTokens } from './system/data-set';
 import { Gateway } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 
-/** `SCHEDULES=2000 TEST_SEED=7 npm run test:one -- test/trainers-under-faults.spec.ts` runs so many schedules. */
+/** `SCHEDULES=2000 TEST_SEED=7 npm run test:one -- test/trainers-under-faults.spec.ts` runs 2,000 schedules. */
 const RUNS = Number(process.env.SCHEDULES ?? (inject('runsFactor') === 1 ? 6 : 200));
 /** `SCHEDULE=79,169` runs these schedules of the seed alone. */
 const ONLY = (process.env.SCHEDULE ?? '').split(',').filter(Boolean).map(Number);
-/** Side by side; a schedule mostly waits. */
+/** Number of pools side by side; a schedule mostly waits. */
 const POOLS = Number(process.env.SCHEDULE_POOLS ?? Math.min(6, Math.ceil(RUNS / 3)));
 const SAMPLES = 2;
 /** Failed schedules after which no other begins. */
@@ -78,7 +78,7 @@ describe('trainers on engines that are busy, sick, hung, dying, slow or of other
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Contradictions of what a trainer holds, as sentences. */
+  /** Faults in the results of a trainer, as sentences. */
   async function findFaults(job: string, pool: FaultyPool, { samples, reported }: JobEnd): Promise<string[]> {
     const faults: string[] = [];
     for (const prompt of PROMPTS) {

@@ -29,7 +29,7 @@ beforeAll(async () => {
   DIED.forEach((serverId, index) => urlOf.set(serverId, dying[index]!.url));
   const names = [...urlOf.keys()];
   const found = await findEngines([...urlOf.values()], (index) => names[index]!);
-  // None is asked to reset its prefix cache, which the dead ones would not do: only their state keeps them unused.
+  // No engine is asked to reset its prefix cache, because dead ones would fail to: only their state keeps them unused.
   const engines = found.map((engine) => ({
     ...engine,
     capabilities: { ...engine.capabilities, prefixCacheReset: false },

@@ -25,7 +25,7 @@ const commit = () => bench.client.call(bench.pool, 'weights.commit', { syncId: '
 const states = async () => (await bench.counts()).requests;
 
 describe('a change of weights with a real worker and engine', () => {
-  it('stops what runs on the engine, and goes on from its tokens under the new version', async () => {
+  it('stops running requests, and resumes them from their tokens under the new version', async () => {
     await bench.register();
     await bench.submit(2);
     await bench.startWorker();
@@ -59,7 +59,7 @@ describe('a change of weights with a real worker and engine', () => {
     await bench.client.call(bench.pool, 'worker.deregister', { workerId: 'x', workerEpoch });
   });
 
-  it('waits for what runs', async () => {
+  it('waits for running requests', async () => {
     await bench.register({ maxInflight: 1 });
     await bench.submit(1);
     await bench.startWorker();
@@ -118,7 +118,7 @@ describe('a change of weights with a real worker and engine', () => {
     await bench.client.call(bench.pool, 'weights.rollback', { syncId: 'sync' });
   });
 
-  it('is rolled back when its trainer is never heard of again: engines go on when somebody reports their weights', async () => {
+  it('is rolled back when its trainer is lost: engines go on when somebody reports their weights', async () => {
     await bench.register();
     await bench.submit(1);
     await bench.startWorker();
@@ -136,7 +136,7 @@ describe('a change of weights with a real worker and engine', () => {
     await bench.running(2);
   });
 
-  it('refuses what makes no sense', async () => {
+  it('refuses invalid input', async () => {
     const refused = (body: object, field: string) =>
       expect(begin(body)).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field });
     await refused({ mode: 'stop' }, 'mode');

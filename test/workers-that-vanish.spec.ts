@@ -4,7 +4,7 @@ import { TestSystem } from './system/test-system';
 
 const PROMPTS = dataSet(16, 4);
 const WORKER_TTL_MS = 1_500;
-/** That a busy machine may stand still. */
+/** Time for which a busy machine may stand still. */
 const SLACK_MS = 10_000;
 
 describe('a worker that vanishes in the middle of a step', () => {
@@ -18,7 +18,7 @@ describe('a worker that vanishes in the middle of a step', () => {
   const train = (job: string) => system.train(job, PROMPTS, { groupsPerStep: 8, policy: 'resume' });
   const underLoad = () => expect.poll(() => system.runningRequests().then((ids) => ids.length)).toBeGreaterThan(8);
 
-  it('killed: what it held runs elsewhere, and its leases are back within its time to live', async () => {
+  it('killed: its requests run elsewhere, and its leases are returned within its time to live', async () => {
     const training = train('killed');
     await underLoad();
     const worker = system.process('worker-1');

@@ -40,7 +40,7 @@ async function violationsOf(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
 }
 
-describe.each(['light', 'dark'] as const)('in %s colors', (colorScheme) => {
+describe.each(['light', 'dark'] as const)('the console in %s colors', (colorScheme) => {
   let browser: Browser;
   let page: Page;
 
@@ -59,7 +59,7 @@ describe.each(['light', 'dark'] as const)('in %s colors', (colorScheme) => {
     await signedOut.close();
   });
 
-  it('has none on any page', async () => {
+  it('has no serious violation of axe on any page', async () => {
     const links = page.getByRole('navigation', { name: 'Pages' }).getByRole('link');
     const addresses = await links.evaluateAll((found) => found.map((link) => link.getAttribute('href')!));
     const paths = addresses.map((address) => /#\/([\w-]+)/.exec(address)![1]!);
@@ -73,17 +73,17 @@ describe.each(['light', 'dark'] as const)('in %s colors', (colorScheme) => {
     expect(violations).toEqual(Object.fromEntries(paths.map((path) => [path, []])));
   });
 
-  it('has none in the dialog of an action', async () => {
+  it('has no serious violation of axe in the dialog of an action', async () => {
     await page.goto(`${api.url}/#/fleet`);
     await page.getByRole('button', { name: 'Drain' }).first().click();
     await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).waitFor();
-    // The dialog fades in: before its end, its colors are mixed with those behind it.
+    // The dialog fades in: until the animation ends, its colors are mixed with the colors behind it.
     await page.evaluate('Promise.all(document.getAnimations().map((one) => one.finished))');
     expect(await violationsOf(page)).toEqual([]);
   });
 });
 
-describe('by keyboard alone', () => {
+describe('an operator with a keyboard alone', () => {
   let browser: Browser;
   let page: Page;
 

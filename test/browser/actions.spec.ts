@@ -93,7 +93,7 @@ describe('an operator', () => {
   });
 
   it('undrains a server', async () => {
-    // Without requests it would be gone at once.
+    // A drained server without requests would be removed at once.
     const { requests } = await system.call('request.list', { job: 'running', state: 'running' });
     const serverId = requests.find((one) => one.serverId !== undefined)!.serverId!;
     await show(page, 'fleet');
@@ -103,7 +103,7 @@ describe('an operator', () => {
     await expect.poll(() => stateOf(serverId)).toBe('ready');
   });
 
-  it('reads why an action was refused, and what to do', async () => {
+  it('reads why an action was refused, and the remedy', async () => {
     await show(page, 'round?job=running');
     await button('Abort requests').click();
     const dialog = page.getByRole('dialog');

@@ -4,9 +4,9 @@ import { AdminApi } from '../system/admin-api';
 import { dataSet, SEED, type TestPrompt } from '../system/data-set';
 import { TestSystem } from '../system/test-system';
 
-/** All of its samples are short. */
+/** Prompts whose samples are all short. */
 const FINITE = dataSet(16, 2, 1_000);
-/** Its samples run for longer than any test. */
+/** Prompt whose samples run for longer than any test. */
 const ENDLESS: TestPrompt = {
   id: 'endless',
   line: 100,
@@ -19,7 +19,7 @@ const POLICY: TailPolicy = { name: 'resume', overProvision: 2 };
 /** A machine that is busy needs its time. */
 const START_MS = 60_000;
 
-/** A system with what each page shows: the job `trained` has steps, `cut` a long-tail queue, `running` an open round. */
+/** A system with data for each page: the job `trained` has steps, `cut` a long-tail queue, `running` an open round. */
 export async function startWithJobs(): Promise<{ system: TestSystem; api: AdminApi }> {
   const system = await TestSystem.start({ engines: 4, speed: 4, prompts: [...FINITE, ENDLESS] });
   const api = await AdminApi.start(system.keyPrefix);

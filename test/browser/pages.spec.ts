@@ -28,7 +28,7 @@ const show = async (address: string, title: string) => {
 };
 const rowOf = (text: string) => page.getByRole('row').filter({ hasText: text });
 
-describe('each page shows what the API returns:', () => {
+describe('the pages show the data of the API:', () => {
   it('fleet', async () => {
     await show('fleet', 'Fleet');
     for (const id of ['engine-0', 'engine-1', 'engine-2', 'engine-3']) await rowOf(id).getByText('ready').waitFor();
@@ -146,7 +146,7 @@ describe('each page shows what the API returns:', () => {
   });
 });
 
-describe('everybody can use it:', () => {
+describe('everybody can use the console:', () => {
   it('in dark colors, by the system and by the switch', async () => {
     const dark = await Browser.start({ colorScheme: 'dark' });
     try {

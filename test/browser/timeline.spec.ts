@@ -12,7 +12,7 @@ import { TestSystem } from '../system/test-system';
 const PROMPTS = dataSet(24, 2);
 const MANY_BARS = 10_000;
 
-describe.skipIf(NO_BROWSER !== undefined)('the two questions', () => {
+describe.skipIf(NO_BROWSER !== undefined)('the console', () => {
   let system: TestSystem;
   let api: AdminApi;
   let browser: Browser;
@@ -47,7 +47,7 @@ describe.skipIf(NO_BROWSER !== undefined)('the two questions', () => {
     return readFileSync(await file.path(), 'latin1');
   }
 
-  it('shows why a step is slow: reasons in words, each attempt by server and by end, and files of it', async () => {
+  it('shows why a step is slow: reasons in words, each attempt by server and by end, and files with the data', async () => {
     const page = await open('timeline', 'job');
     const canvas = page.locator('canvas[data-bars]');
     await canvas.waitFor();
@@ -79,7 +79,7 @@ describe.skipIf(NO_BROWSER !== undefined)('the two questions', () => {
     await page.close();
   });
 
-  it('shows what the policy cost: steps, other policies, and files of it', async () => {
+  it('shows the cost of the policy: steps, other policies, and files with the data', async () => {
     const page = await open('frontier', 'job');
     await page.getByText(/On \d+ recorded groups, resume 1.5 is [\d.]+ times as fast as waiting/).waitFor();
     const table = page.getByRole('region', { name: 'Steps and policies' });
@@ -104,7 +104,7 @@ describe.skipIf(NO_BROWSER !== undefined)('the two questions', () => {
     const page = await open('timeline', 'many');
     const canvas = page.locator(`canvas[data-bars="${MANY_BARS}"]`);
     await canvas.waitFor();
-    // Where the bars are: a zoom there draws many of them.
+    // The bars are at this position: a zoom there draws many of them.
     await canvas.hover({ position: { x: 180, y: 260 } });
     for (let turn = 0; turn < 20; turn++) {
       await page.mouse.wheel(0, turn < 10 ? -100 : 100);

@@ -1,4 +1,4 @@
-"""The client of Anthropic: anthropic_client.py BASE_URL. Prints what it has read as JSON."""
+"""The client of Anthropic: anthropic_client.py BASE_URL. Prints the messages that it has read as JSON."""
 
 import json
 import sys

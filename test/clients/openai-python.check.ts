@@ -26,7 +26,7 @@ describe.skipIf(python === undefined)('the client for Python', () => {
     expect(await bench.findings()).toEqual([]);
   });
 
-  /** What a call of the script prints. */
+  /** Runs a call of the script, and returns the JSON that the script prints. */
   async function run(call: string, url = gateway.url) {
     return printedBy(await startScript('openai_client.py', [call, `${url}/v1`]));
   }

@@ -1,4 +1,5 @@
-"""Calls of the client of OpenAI, by name: openai_client.py CALL BASE_URL. Prints what the client has read as JSON."""
+"""Calls of the client of OpenAI, by name: openai_client.py CALL BASE_URL. Prints the replies that the client has read
+as JSON."""
 
 import json
 import sys

@@ -12,8 +12,8 @@ import { MILES_ABSENT, MILES_IMPOSSIBLE } from './peers/miles-impossible';
 import { RLLM_IMPOSSIBLE } from './peers/rllm-impossible';
 
 // Runs tests of trainers as they are in a checkout, with a gateway in front of the mock engine that each test starts.
-// SKYRL_CHECKOUT, SLIME_CHECKOUT, RLLM_CHECKOUT, MILES_CHECKOUT: folders of checkouts. PEERS_PYTHON: a Python with pytest,
-// pytest-asyncio and what their clients import; packages of ABSENT are replaced by empty modules.
+// SKYRL_CHECKOUT, SLIME_CHECKOUT, RLLM_CHECKOUT, MILES_CHECKOUT: folders of checkouts. PEERS_PYTHON: a Python with
+// pytest, pytest-asyncio and the packages that the clients import; packages of ABSENT are replaced by empty modules.
 
 const MINUTES_MS = 60_000;
 /** Modules that tests import and do not use. */
@@ -29,18 +29,18 @@ interface Peer {
   name: string;
   /** Environment variable with the path of a checkout. */
   variable: string;
-  /** Of the checkout, with tests; default: the whole. */
+  /** Folder of the checkout with the tests; default: the whole checkout. */
   folder?: string;
-  /** Of that folder, with packages; default: the whole. */
+  /** Subfolder of `folder` with the packages; default: the whole folder. */
   sources?: string;
   files: string[];
   /** Tests whose outcome depends on the speed of the machine, with the reason: they are not run. */
   unsteady?: Record<string, string>;
   /** Modules that its tests import and do not use, of the form that absent_packages.py describes; default ABSENT. */
   absent?: string[];
-  /** Of its mock engine; default vLLM. */
+  /** Dialect of the mock engine; default vLLM. */
   dialect?: 'sglang';
-  /** Of the gateway. `passRequests: 'all'` if the mock engine does not stream, or not as the engine does. */
+  /** Settings of the gateway. `passRequests: 'all'` if the mock engine does not stream, or not as the engine does. */
   settings: Partial<GatewayConfig>;
   /** Tests that cannot pass, with the reason. */
   impossible: Record<string, string>;
@@ -77,7 +77,7 @@ const PEERS: Peer[] = [
       'tests/unit/test_training_workflow.py',
       'tests/integration/test_sampling_enforcement_e2e.py',
     ],
-    // Its gateway records each session, and fails at the first error of an engine.
+    // The gateway of rllm records each session, and fails at the first error of an engine.
     settings: { recordSessions: 'path', recordMessages: true, maxEngineFailures: 1, noServerDeadlineMs: 1_000 },
     impossible: RLLM_IMPOSSIBLE,
   },
@@ -146,8 +146,8 @@ async function deleteSessions(gateway: Gateway): Promise<void> {
 }
 
 /**
- * The address in the place of a mock engine. Calls of `/test/` are those by which tests read what their mock engine was
- * sent; all others go to the gateway. `POST /register` makes a mock engine the only server of the pool.
+ * Listens in the place of a mock engine. By calls of `/test/` tests read the requests that their mock engine got. These
+ * go to the mock engine, all others to the gateway. `POST /register` makes a mock engine the only server of the pool.
  */
 async function startFront(dialect: 'vllm' | 'sglang', gateway: Gateway) {
   let engine = '';

@@ -15,5 +15,5 @@ export function startScript(
   return promisify(execFile)(python!, [resolve('test/clients', script), ...args], { env });
 }
 
-/** What a script has printed in its last line, which is JSON. */
+/** Parses the last line of a script's output, which is JSON. */
 export const printedBy = ({ stdout }: { stdout: string }) => JSON.parse(stdout.trim().split('\n').at(-1)!);

@@ -27,7 +27,10 @@ describe.skipIf(python === undefined)('the own HTTP client', () => {
     gateway = await Gateway.start(bench.prefix, bench.pool);
   }
 
-  /** What a script prints at its end. Its standard input ends when the gateway has the first tokens of an engine. */
+  /**
+   * Runs a script, and returns the JSON that it prints at its end. The standard input of the script ends when the
+   * gateway has the first tokens of an engine.
+   */
   async function run(script: string, ...args: string[]) {
     const environment = { AREAL_LLM_SERVER_ADDRS: gateway.url.replace('http://', '') };
     const running = startScript(`trainers/${script}`, args, environment);
@@ -39,7 +42,7 @@ describe.skipIf(python === undefined)('the own HTTP client', () => {
     return printedBy(printed);
   }
 
-  it('of miles runs a step, aborts what still runs, and continues it in the next step', async () => {
+  it('of miles runs a step, aborts the running samples, and continues them in the next step', async () => {
     await begin('sglang');
     await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
     const { first, partial, second, rest } = await run('miles_client.py', '127.0.0.1', `${gateway.service.httpPort}`);

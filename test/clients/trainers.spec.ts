@@ -4,8 +4,9 @@ import { inEngine, inject, startEngine } from '../../lab/engine-simulator/src/te
 import { eventsOf, Gateway, open, type Reply } from '../system/gateway';
 import { ServiceBench } from '../system/service-bench';
 
-// What cannot be installed or is not in a published package: requests recorded of the code of the trainers, and what
-// this code reads of the answers. `trainers-python.check.ts` runs the packages that can be installed.
+// Trainers that cannot be installed or are in no published package: this file sends requests that were recorded from
+// their code, and checks the fields of the answers that this code reads. `trainers-python.check.ts` runs the packages
+// that can be installed.
 const PROMPT = [11, 12, 13];
 let bench: ServiceBench;
 let gateway: Gateway;
@@ -61,7 +62,7 @@ describe('slime', () => {
     expect([last.output_token_logprobs.length, last.finish_reason]).toEqual([6, { type: 'length', length: 6 }]);
   });
 
-  it('aborts what runs at the workers of the list, waits until nothing runs, and continues with the tokens', async () => {
+  it('aborts the requests at the workers of the list, waits until none runs, and continues with their tokens', async () => {
     await inject(bench.engine.url, { kind: 'stall', afterTokens: 2 });
     const running = send(recorded.generate!);
     await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(2);

@@ -37,7 +37,7 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-/** Names of pools, so many of which are on each primary. */
+/** Names of pools, `POOLS_OF_PRIMARY` of them on each primary. */
 async function namesOfPools(): Promise<string[]> {
   const byPrimary = new Map<object, string[]>();
   for (let index = 0; [...byPrimary.values()].flat().length < 3 * POOLS_OF_PRIMARY; index++) {
@@ -61,7 +61,7 @@ it(
     );
     training.catch(() => undefined);
     try {
-      // All pools have begun and none has finished.
+      // All pools have started and none has finished.
       await waitUntil(
         async () => {
           const counts = await Promise.all(pools.map((pool) => call(pool).catch(() => undefined)));

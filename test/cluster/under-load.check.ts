@@ -9,12 +9,12 @@ import { randomOf } from '../system/chaos';
 
 const PROMPTS = examplePrompts(24, 4);
 const TIMEOUT_MS = 300_000;
-/** For so long a slot is on its way: longer than a call is repeated inside of a connection. */
+/** Time for which a slot is on its way: longer than a connection repeats a call by itself. */
 const MOVE_MS = 3_000;
-/** What a replica lacks. */
+/** Age of the changes that a replica lacks. */
 const LOST_MS = 1_000;
 
-/** What happens to Redis in the middle of a data set; it may lose what was not replicated. */
+/** A disturbance of Redis in the middle of a data set; Redis may lose changes that were not replicated. */
 class Disturbance implements RedisHistory {
   happen: (lostMs: number) => Promise<void> = async () => undefined;
 

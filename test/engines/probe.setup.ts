@@ -8,7 +8,7 @@ declare module 'vitest' {
   }
 }
 
-/** Asks the engine what it is, so that tests of what it cannot do are skipped. */
+/** Detects dialect and capabilities of the engine, so that tests of absent capabilities are skipped. */
 export default async function probe(project: TestProject): Promise<void> {
   const options = { model: process.env.REAL_ENGINE_MODEL, apiKey: process.env.ENGINE_API_KEY };
   const { adapter, ...description } = await detectEngine(process.env.REAL_ENGINE_URL!, options);

@@ -31,7 +31,7 @@ function attempt(prompt: Prompt, more: Partial<GenerationRequest> = {}): Generat
   const sampling = { temperature: 0, logprobs: capabilities.logprobs };
   return { engineRequestId: engineRequestId(run, `${++attempts}`), prompt, maxTokens: SHORT, sampling, ...more };
 }
-/** One that does not end by itself, where that can be said. */
+/** An attempt that does not end by itself, where the dialect has a minimum of tokens. */
 function endless(prompt: Prompt = text): GenerationRequest {
   const minTokens = dialect === 'openai' ? {} : { minTokens: LONG };
   return attempt(prompt, { maxTokens: LONG, sampling: { temperature: 0, ...minTokens } });
@@ -71,7 +71,7 @@ afterEach(async () => {
 });
 
 describe('a real engine', () => {
-  it('is known, and well', async () => {
+  it('is detected, and healthy', async () => {
     await adapter.health();
     expect(model).not.toBe('');
     if (capabilities.loadReport) expect((await adapter.report()).load).toMatchObject({ running: 0, waiting: 0 });
@@ -106,7 +106,7 @@ describe('a real engine', () => {
     for (const at of cuts) {
       const parts = await inParts(prompt, at);
       expect(parts.reduce((sum, part) => sum + (part.usage?.completionTokens ?? 0), 0)).toBeLessThanOrEqual(SHORT);
-      // By text it is as exact as the tokenizer, which promises nothing.
+      // A resume by text is as exact as the tokenizer, which guarantees nothing.
       if (parts.some((part) => part.resumedBy === 'text')) continue;
       expect(parts.flatMap((part) => part.tokenIds!)).toEqual(uncut.tokenIds);
       expect(parts.at(-1)!.finishReason).toBe(uncut.finishReason);
@@ -118,7 +118,7 @@ describe('a real engine', () => {
     if (dialect === 'vllm') expect(resumedBy).toBe(byTokens ? 'tokens' : 'text');
   });
 
-  it('says what stopped a response', async () => {
+  it('reports the stop token of a response', async () => {
     const { text: made, tokenIds: ids } = await adapter.generate(attempt(text));
     if (ids === undefined || dialect === 'openai') return;
     const stopTokenIds = [ids[3]!];
@@ -127,7 +127,7 @@ describe('a real engine', () => {
     expect(made.startsWith(stopped.text)).toBe(true);
   });
 
-  it('refuses what cannot be, in a way that is not tried again', async () => {
+  it('refuses an impossible budget with an error that is not retryable', async () => {
     const tooLong = attempt(text, { maxTokens: 9_999_999 });
     if (capabilities.maxModelTokens === undefined) return;
     await expect(adapter.generate(tooLong)).rejects.toMatchObject({ code: 'ENGINE_REJECTED', retryable: false });
@@ -182,7 +182,7 @@ describe.skipIf(!capabilities.loadReport)('a real engine that reports its load',
     }
   });
 
-  it('is left with nothing when attempts are aborted at any moment, also before it has seen them', async () => {
+  it('has no requests left after attempts are aborted at any moment, also before it has got them', async () => {
     const ends = Array.from({ length: 40 }, async (_, index) => {
       const cut = new AbortController();
       setTimeout(() => cut.abort(), index * 5);
@@ -193,7 +193,7 @@ describe.skipIf(!capabilities.loadReport)('a real engine that reports its load',
   });
 
   it.skipIf(!capabilities.abortById)(
-    'stops one of two by id; the other runs on; an unknown id changes nothing',
+    'stops one of two requests by id while the other runs on, and ignores an unknown id',
     async () => {
       for (const prompt of prompts) {
         const request = endless(prompt);
@@ -242,8 +242,8 @@ describe.skipIf(!capabilities.loadReport)('a real engine that reports its load',
 });
 
 /**
- * At temperature 1. Chance is what the engine makes without a seed, where it draws its own random numbers; seeded
- * shares that are expected to be the same are above it by more than MARGIN once in a million times, each.
+ * Shares of equal tokens at temperature 1. Chance is the share without a seed, where the engine draws its own random
+ * numbers. If seeds are independent, a share is above chance by more than MARGIN once in a million times.
  */
 describe.skipIf(!capabilities.tokenIdsOut)('sampling noise of a real engine', () => {
   const PAIRS = 256;
@@ -255,7 +255,7 @@ describe.skipIf(!capabilities.tokenIdsOut)('sampling noise of a real engine', ()
   const DISTINCT_PROMPTS = isFlat ? 2 * PAIRS : PAIRS;
   const PIECE = 32;
   const MARGIN = marginOfShares(PAIRS, 1e-6);
-  // So few that all their prompts fit into one batch: on a CPU, vLLM 0.32 dies of a seeded request whose prompt is
+  // With so few streams all prompts fit into one batch: on a CPU, vLLM 0.32 dies of a seeded request whose prompt is
   // split.
   const calm = createEngineAdapter(dialect, url, { ...options, maxStreams: 32 });
   type SeedOf = (wanted: WantedTokens) => number | undefined;
@@ -264,7 +264,7 @@ describe.skipIf(!capabilities.tokenIdsOut)('sampling noise of a real engine', ()
 
   async function sampled(wanted: WantedTokens, seed: number | undefined): Promise<number[]> {
     const maxTokens = wanted.made.length + PIECE;
-    // Of one length, so that shares can be compared.
+    // All responses have one length, so that shares can be compared.
     const sampling = { temperature: 1, minTokens: maxTokens, seed };
     const number = wanted.prompt % DISTINCT_PROMPTS;
     const prompt = { promptTokenIds: [60, 61, 2 + (number % 250), 2 + Math.floor(number / 250)] };
@@ -277,7 +277,7 @@ describe.skipIf(!capabilities.tokenIdsOut)('sampling noise of a real engine', ()
     return shares;
   };
 
-  it('is independent between groups, samples and resumed tails; one seed for all groups is found out', async () => {
+  it('is independent between groups, samples and resumed tails; one seed for all groups is detected', async () => {
     const chance = await sharesWith('no seeds', () => undefined);
     const own = await sharesWith('a seed for each sample and place', ownSeed);
     for (const kind of ['prompts', 'samples', 'tails'] as const) {
@@ -297,7 +297,7 @@ describe.skipIf(!capabilities.tokenIdsOut)('sampling noise of a real engine', ()
   });
 });
 
-describe.skipIf(dialect === 'openai')('the same engine, spoken to as if only its OpenAI routes were known', () => {
+describe.skipIf(dialect === 'openai')('a real engine of which only the OpenAI routes are used', () => {
   const plain = createEngineAdapter('openai', url, options);
 
   it.each([text, messages])('streams %j, and resumes it by text within the budget', async (prompt) => {

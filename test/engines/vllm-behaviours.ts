@@ -1,18 +1,18 @@
 /** Entries whose behaviours {@link observeVllm} sees. */
 export const VLLM_ENTRIES = ['vllm-stop-withheld', 'vllm-half-characters', 'usage-in-each-chunk'];
 
-/** Behaviours of a vLLM as its streams show them, by the names of the zoo and of what they follow from. */
+/** Behaviours of a vLLM as its streams show them. A key is the name of an entry of the zoo, or of its evidence. */
 export interface VllmBehaviours {
-  /** Most characters of text that are missing while a stop text could begin, by the length of the stop text less one. */
+  /** Maximum number of missing characters while a stop text could begin; expected: its length less one. */
   'vllm-stop-withheld': number;
-  /** The same characters, with `include_stop_str_in_output`. */
+  /** Most missing characters, as in `vllm-stop-withheld`, with `include_stop_str_in_output`. */
   withheldWithIncludedStop: number;
   stopEnd: StopEnd | undefined;
-  /** With `include_stop_str_in_output`. */
+  /** End at a stop text with `include_stop_str_in_output`. */
   includedStopEnd: StopEnd | undefined;
   /** No chunk has text for the end of a character that is not whole; undefined: no such character was seen. */
   'vllm-half-characters': boolean | undefined;
-  /** Each chunk counts the tokens so far, if asked. */
+  /** Whether each chunk counts the tokens so far, if the request asks for it. */
   'usage-in-each-chunk': boolean;
   /** Chunks with a finish reason; the chunk has the last token; `[DONE]` is last. */
   finalChunks: number;
@@ -20,7 +20,7 @@ export interface VllmBehaviours {
   endsWithDone: boolean;
 }
 
-/** What is left of the text at a stop text, and the reason. */
+/** End of a response at a stop text: whether the text has the stop text, and the reason. */
 interface StopEnd {
   text: 'before' | 'with' | 'other';
   reason: string | null;
@@ -42,7 +42,7 @@ interface Run {
   isDone: boolean;
   ids: number[];
   text: string;
-  /** Length of the text after so many tokens, where a chunk ends and the response does not. */
+  /** Length of the text by number of tokens, at each end of a chunk but the last. */
   lengths: Map<number, number>;
 }
 
@@ -98,7 +98,7 @@ export async function observeVllm(url: string, model: string, apiKey?: string): 
   };
 }
 
-/** Where two engines differ, by the names of behaviours; behaviours that one of them has not shown are no difference. */
+/** Differences of two engines, by the names of behaviours. A behaviour that one has not shown is no difference. */
 export function compareBehaviours(real: VllmBehaviours, entry: VllmBehaviours): string[] {
   return (Object.keys(entry) as (keyof VllmBehaviours)[])
     .filter((name) => real[name] !== undefined && entry[name] !== undefined)

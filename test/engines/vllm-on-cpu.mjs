@@ -22,7 +22,7 @@ const bin = (name) => join(venv, 'bin', name);
 
 /**
  * An engine that listens. `stop` resolves once it is gone.
- * @param range of the weights of its model, see tiny_model.py
+ * @param range range of the weights of its model, see tiny_model.py
  */
 export async function startVllm(range) {
   if (!existsSync(join(folder, 'installed'))) installVllm();
@@ -49,7 +49,7 @@ export async function startVllm(range) {
   engine.unref();
   const url = `http://127.0.0.1:${port}`;
   const gone = new Promise((resolve) => engine.once('exit', resolve));
-  // Its own group: the engine's core is a process of its own.
+  // The signal goes to the process group, because the engine's core is a process of its own.
   const signal = (name) => {
     try {
       process.kill(-engine.pid, name);

@@ -1,5 +1,5 @@
-// A seeded sequence of operations, one at a time, as a router's client, a trainer and a worker send them. Two builds that
-// behave alike give the same replies; what is random in a reply (epochs, stamps, times) is replaced by a name.
+// A seeded sequence of operations, one at a time, as a router's client, a trainer and a worker send them. Two builds
+// that behave alike give the same replies; random values of a reply (epochs, stamps, times) are replaced by names.
 import { setTimeout as delay } from 'node:timers/promises';
 
 const RANDOM_KEYS = new Set(
@@ -29,7 +29,7 @@ function randomOf(seed) {
 
 const idOf = ({ id, leaseId }) => id ?? leaseId;
 
-/** Replaces what is random by names in the order of their first appearance. */
+/** Replaces random values by names in the order of their first appearance. */
 class Names {
   names = new Map();
 
@@ -267,7 +267,7 @@ async function playAttempts({ call, send, below, random }, round, worker, step) 
   await call('round.results', { ...round, limit: step });
 }
 
-/** Gives back what the worker still has: in an open round it is pending again, else cut. */
+/** Gives back the attempts that the worker still has. In an open round their requests are pending again, else cut. */
 async function endHeld(send, call, worker) {
   const { items } = await send('worker.sync', { ...worker, kind: 'attempts' });
   for (const { id, attempt } of items.toSorted((one, other) => (one.id < other.id ? -1 : 1))) {

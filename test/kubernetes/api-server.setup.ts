@@ -20,7 +20,7 @@ declare module 'vitest' {
 const ADDRESS = '10.244.0.1';
 const START_TIMEOUT_MS = 120_000;
 
-/** A real API server with its etcd, for all files. There are no controllers: the tests write what those would. */
+/** A real API server with its etcd, for all files. There are no controllers: the tests write their objects. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const tools = JSON.parse(process.env['KUBERNETES_TOOLS']!) as { programs: string; crds: string[] };
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-kubernetes-'));

@@ -16,7 +16,7 @@ const CONTAINER = {
   securityContext: { readOnlyRootFilesystem: true },
   resources: { limits: { memory: expect.anything() }, requests: { cpu: expect.anything() } },
 };
-/** Of every pod in everything.yaml. */
+/** Placement of every pod in everything.yaml. */
 const PLACEMENT = {
   nodeSelector: { 'kubernetes.io/os': 'linux' },
   tolerations: [{ key: 'dedicated', operator: 'Exists' }],
@@ -82,7 +82,7 @@ describe.each(SETS)('with %s', (name, options) => {
       expect(pod.spec.securityContext.runAsUser).toBeGreaterThan(0);
       for (const container of pod.spec.containers) {
         expect(container).toMatchObject(CONTAINER);
-        // Until it has ended, nobody else knows the address of the pod.
+        // Until a postStart hook has ended, nobody else knows the address of the pod.
         expect(container.lifecycle?.postStart, pod.metadata.name).toBeUndefined();
         if (/-(test|restore-\d|redis-cluster-\w+)$/.test(pod.metadata.name)) continue;
         const probes = Object.keys(container).filter((key) => key.endsWith('Probe'));
@@ -91,7 +91,7 @@ describe.each(SETS)('with %s', (name, options) => {
     }
   });
 
-  it('gives a token of the API server only to the load-balancer, and only when it looks for engines', () => {
+  it('gives a token of the API server only to the load-balancer, and only when it discovers engines', () => {
     const withToken = pods.filter(({ spec }) => spec.automountServiceAccountToken !== false);
     const expected = options.at(-1)?.endsWith('everything.yaml') ? ['broomwagon-load-balancer'] : [];
     expect(withToken.map(({ metadata }) => metadata.name)).toEqual(expected);

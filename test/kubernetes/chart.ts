@@ -6,7 +6,7 @@ import type { KubernetesObject, PodSpec } from './kubernetes-client';
 
 export const CHART = 'deploy/helm/broomwagon';
 
-/** A pod, or what a Deployment or StatefulSet makes pods of. */
+/** A pod, or the template of a Deployment or StatefulSet. */
 export type Pod = KubernetesObject & { spec: PodSpec };
 
 /** Output of a program of the suite; fails with its complaint. */

@@ -9,7 +9,7 @@ import { rendered } from './chart';
 import { KubernetesClient, type KubernetesObject } from './kubernetes-client';
 
 const NAMESPACE = 'discovery';
-/** Where everything.yaml looks for engines. */
+/** Namespace in which everything.yaml discovers engines. */
 const ENGINES = 'discovered-engines';
 const PORT = 8_000;
 /** The address of the API server in the network namespace, which its certificate names. */
@@ -83,7 +83,7 @@ function startEngine(engine: number): Promise<ManagedProcess> {
   return system.run({ name: `engine-${engine}`, command, ready: `http://${host}:${PORT}/health` });
 }
 
-/** What the controller of EndpointSlices would write for the service `vllm`. */
+/** The object that the controller of EndpointSlices would write for the service `vllm`. */
 function sliceOf(endpoints: { addresses: string[]; conditions: object }[]): KubernetesObject {
   return {
     apiVersion: 'discovery.k8s.io/v1',
@@ -163,7 +163,7 @@ async function requests(): Promise<{ lists: number; watches: number }> {
   };
 }
 
-it('registers pods that become ready, drains those that terminate, gives up those that are gone: by a watch', async () => {
+it('registers ready pods, drains terminating pods, and gives up deleted pods, by a watch', async () => {
   await expect.poll(requests).toMatchObject({ watches: 1 });
   const { lists } = await requests();
   const first = await startEngine(11);
@@ -184,7 +184,7 @@ it('registers pods that become ready, drains those that terminate, gives up thos
   expect(await requests()).toEqual({ lists, watches: 1 });
 });
 
-it('watches again after its connection broke, and finds what has changed meanwhile', async () => {
+it('watches again after its connection broke, and finds the changes since', async () => {
   const { lists } = await requests();
   await startEngine(16);
   breakLinks();
@@ -227,7 +227,7 @@ it('keeps its servers while it may not list, and finds more afterwards', async (
   await expect.poll(states).toMatchObject({ 12: 'ready', 13: 'ready', 14: 'ready' });
 });
 
-it('counts what waits while there are no engines, by which KEDA starts some, and grants it when one comes', async () => {
+it('counts acquires that wait without engines, so that KEDA starts some, and grants them when one comes', async () => {
   const engines = [12, 13, 14, 16];
   await publish([], engines);
   await expect.poll(async () => Object.values(await states())).not.toContain('ready');

@@ -52,7 +52,7 @@ it('is installed, updated and removed by helm, and keeps its passwords', async (
   expect(await change('redis.mode=sentinel')).toContain('REVISION: 4');
   await expect(change('redis.mode=single')).rejects.toThrow('redis: sentinel cannot become single');
   await expect(change('redis.mode=sentinel,nats.replicas=3')).rejects.toThrow('nats.replicas: 1 cannot become 3');
-  // A volume that grows, as docs/operations/install.md says.
+  // A volume can grow only by the steps of docs/operations/install.md: delete the StatefulSet, then update.
   await expect(change('redis.mode=sentinel,redis.persistence.size=20Gi')).rejects.toThrow('Forbidden');
   const set = '/apis/apps/v1/namespaces/installed/statefulsets/broomwagon-redis';
   expect((await admin.send('DELETE', set)).status).toBe(200);

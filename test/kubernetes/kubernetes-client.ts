@@ -1,9 +1,9 @@
 import { Agent, fetch } from 'undici';
 
-/** Who asks which API server. */
+/** Address of an API server, and credentials of a caller. */
 export interface ApiServerAccess {
   url: string;
-  /** Certificate that signed that of the server. */
+  /** CA certificate of the API server. */
   ca: string;
   token: string;
 }
@@ -93,7 +93,7 @@ export class KubernetesClient {
     return (request['status'] as { token: string }).token;
   }
 
-  /** Whether the user of this token may do it, as the API server answers. */
+  /** Whether the API server lets the user of this token do this. */
   async may(verb: string, group: string, resource: string, namespace: string): Promise<boolean> {
     const spec = { resourceAttributes: { verb, group, resource, namespace } };
     const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec };

@@ -15,12 +15,12 @@ const CERTIFICATES = {
   'client.crt': TEST_CERTIFICATE,
   'client.key': TEST_KEY,
 };
-/** Of a command in a pod. The scripts wait for five minutes at most. */
+/** Timeout of a command in a pod. The scripts wait for five minutes at most. */
 const TIMEOUT_MS = 330_000;
 
 /**
- * The servers of Redis that a rendered chart describes, as processes. Each pod has a name, an address, a volume, and the
- * commands, variables and files of its containers. Only their folders differ, and the address at which they listen.
+ * The servers of Redis that a rendered chart describes, as processes. Each pod has a name, an address, a volume, and
+ * the commands, variables and files of its containers. Only their folders differ, and the address at which they listen.
  */
 export class RedisPods {
   private readonly addresses = new Map<string, string>();
@@ -55,7 +55,7 @@ export class RedisPods {
     this.writeHosts();
     const started = this.containers.map(async (container) => {
       const environment = await this.prepare(container, name);
-      // What the kubelet replaces.
+      // The kubelet replaces variables in arguments.
       const given = (container.args ?? []).map((text) => text.replace(/\$\((\w+)\)/g, (_, key) => environment[key]!));
       const [program, ...rest] = [...container.command!, ...given].map((text) => this.here(text, container, name));
       return this.group.start({
@@ -159,7 +159,7 @@ export class RedisPods {
     }
     const write = (path: string, text: string, mode = 0o644) => {
       const file = join(root, path);
-      // Another command may be reading it.
+      // Another command may be reading the file, so an equal one is not written again.
       if (existsSync(file) && readFileSync(file, 'utf8') === text) return;
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(`${file}.new`, text, { mode });

@@ -137,14 +137,15 @@ it(
     await expect.poll(() => register('after'), WAIT).toBeDefined();
     const successor = await primaryNow();
     expect([second, third]).toContain(successor);
-    // The old primary comes back with another address.
+    // The old primary starts again with another address.
     await pods.start(first);
     await allReady();
     expect(await roleOf(first)).toBe('slave');
     expect(await register('before')).toBe(epoch);
     await expect.poll(() => Promise.all(pages.map(statusOf)), WAIT).toEqual(pages.map(() => 200));
 
-    // All at once, with other addresses: the Sentinels remember the successor, and none begins with old data.
+    // All pods restart at once, with other addresses: the Sentinels remember the successor, and no pod starts with old
+    // data.
     await pods.ask(successor, 'set kept 1');
     await pods.killAll();
     await pods.startAll();

@@ -114,7 +114,7 @@ async function redisCli(port: number, command: string, input: Buffer = Buffer.al
   });
 }
 
-/** In a process of its own: a connection that is refused leaves errors behind which nobody can catch. */
+/** Connects in a separate process: a refused connection leaves errors behind that nobody can catch. */
 function canConnect(options: object): Promise<boolean> {
   const program = `require('nats').connect(${JSON.stringify(options)}).then((client) => client.close())`;
   return new Promise((resolve) => execFile(process.execPath, ['-e', program], (error) => resolve(error === null)));
@@ -245,7 +245,7 @@ it('restores a back-up with the script of the Pod that redis.restore makes', asy
   expect(await keys()).toEqual(['before']);
   await third.stop();
 
-  // A second restore keeps what was there before the first.
+  // A second restore keeps the data from before the first restore.
   await restore(backup);
   const data = readdirSync(join(folder, 'data'));
   expect(data).not.toContain('restore.new');

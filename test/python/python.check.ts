@@ -71,7 +71,7 @@ describe.skipIf(newest === undefined)('the client for Python', () => {
     ];
     const output = await runPython(newest!, ['-c', [...stubs, block, ...lines].join('\n')], system);
     const steps = JSON.parse(output) as { rewards: number; done: boolean }[];
-    // The simulated engine does not say yes.
+    // The simulated engine never answers "yes".
     expect(steps.map(({ rewards, done }) => `${rewards} ${done}`)).toEqual(Array(3).fill('0 true'));
     await system.expectAtRest();
   });

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 const FOLDER = resolve('examples/tiny-grpo');
 const python = process.env.TINY_GRPO_PYTHON ?? '';
 
-/** @returns its output @throws Error with the output if it fails */
+/** @returns output of the script @throws Error with the output if the script fails */
 async function run(...args: string[]): Promise<string> {
   const paths = [FOLDER, resolve('clients/python/src')].join(delimiter);
   const env = { ...process.env, PYTHONPATH: paths, PYTHONDONTWRITEBYTECODE: '1', NO_COLOR: '1', FORCE_COLOR: '' };

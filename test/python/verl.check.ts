@@ -28,7 +28,7 @@ function pip(...args: string[]): void {
   execFileSync(python, ['-m', 'pip', ...args, ...options], { timeout: DOWNLOAD_TIMEOUT_MS });
 }
 
-/** `POST /<process>/kill` kills a process of the system with SIGKILL, `POST /<process>/start` starts it if it is ended. */
+/** `POST /<process>/kill` kills a process of the system with SIGKILL, `POST /<process>/start` starts an ended one. */
 async function serveProcesses(system: TestSystem): Promise<Server> {
   const obey = async (replica: ManagedProcess, order: string) => {
     if (order === 'kill') {
@@ -66,7 +66,7 @@ describe.skipIf(python === '')('verl', () => {
   });
 
   describe.each(RELEASES)('%s', (release, unitTests) => {
-    /** The release, before that of the environment. */
+    /** Folder of the release, which goes before the release of the environment. */
     const installed = join(folder, `installed-${release}`);
     const environment = {
       // Last the installed package, for its entry point.
@@ -91,7 +91,7 @@ describe.skipIf(python === '')('verl', () => {
     );
 
     it(
-      'passes its own unit tests of its balancer with that of Broomwagon',
+      'passes its own unit tests of its balancer with the balancer of Broomwagon',
       async () => {
         pip('download', '--no-binary', ':all:', '--dest', folder, `verl==${release}`);
         execFileSync('tar', ['xzf', join(folder, `verl-${release}.tar.gz`), '-C', folder]);

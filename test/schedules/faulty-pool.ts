@@ -15,7 +15,7 @@ import { type Disturbance, type Schedule, SERVERS } from './schedule';
 
 const DIALECTS = ['vllm', 'sglang', 'vllm'] as const;
 const SPEED = 100;
-/** Some 3 tokens in a second. */
+/** Speed of about 3 tokens a second. */
 const SLOW_SPEED = 0.1;
 const CALL_DEADLINE_MS = 60_000;
 const LOOK_MS = 20;
@@ -79,7 +79,7 @@ export class FaultyPool {
     }
   }
 
-  /** Nothing is left of the jobs. */
+  /** Checks that engines, leases and waiters of the jobs are gone. */
   async expectAtRest(): Promise<void> {
     for (const { url } of this.engines) await expect.poll(() => inEngine(url)).toBe(0);
     const held = async () => {
@@ -101,7 +101,7 @@ export class FaultyPool {
     const { table } = await stateOf(this.engines[Number(serverId.slice(1))]!.url);
     const rows = [...table, ...this.ended.filter((one) => one.serverId === serverId).map(({ row }) => row)];
     const spans = rows
-      // vLLM adds what it is and a number to an id.
+      // vLLM adds the kind of the request and a number to an id.
       .filter(({ id }) => id.includes(engineRequestId))
       .map(({ weightVersions }) => weightVersions.map(Number));
     if (spans.length === 0) return this.hasDied ? [] : [`${serverId} has not had this attempt`];

@@ -36,10 +36,10 @@ export interface TrainedSample {
   }[];
 }
 
-/** What a trainer holds when its job has ended. */
+/** Result of a job at its trainer. */
 export interface JobEnd {
   samples: TrainedSample[];
-  /** Groups that the trainer was told to have failed or to be dropped. */
+  /** Groups that were reported to the trainer as failed or dropped. */
   reported: string[];
 }
 
@@ -120,7 +120,7 @@ export class ScheduleTrainers {
     const steps = readdirSync(out)
       .filter((file) => /^step-\d+\.json$/.test(file))
       .map((file) => JSON.parse(readFileSync(join(out, file), 'utf8')) as ExampleStep);
-    // Also names groups that ended after the last step.
+    // The log also names groups that ended after the last step.
     const missing = /^Not trained: (.*)$/m.exec(said)?.[1]?.split(' ') ?? [];
     const samples = steps.flatMap(({ groups }) =>
       groups.flatMap(({ groupId, samples: all }) =>

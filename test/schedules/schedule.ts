@@ -27,7 +27,7 @@ const CALL_FAULTS = [
 /** Behaviours of the zoo that hit generate calls, for engines that are full. */
 const FULL = ['full-429', 'full-503', 'full-retry-after'] as const;
 
-/** What happens to one engine, or to the weights of all. */
+/** Disturbance of one engine, or change of the weights of all engines. */
 export type Disturbance =
   | { kind: 'calls'; server: number; fault: (typeof CALL_FAULTS)[number]; count: number; afterTokens: number }
   | { kind: 'full'; server: number; entry: (typeof FULL)[number]; count: number }
@@ -47,7 +47,7 @@ export type Disturbance =
       late: number[];
     };
 
-/** One job, and what happens while it runs. Each disturbance begins when so many calls have come to the engines. */
+/** One job with its disturbances. Each begins when the engines have got `afterCalls` calls. */
 export interface Schedule {
   trainer: TrainerName;
   policy: TailPolicy;
@@ -92,7 +92,7 @@ const policy: fc.Arbitrary<TailPolicy> = fc.constantFrom(...TAIL_POLICIES).map((
   shortfall: 'accept-fewer' as const,
 }));
 
-/** @param trainers those that can run here */
+/** @param trainers names of trainers that can run here */
 export function schedules(trainers: readonly TrainerName[]): fc.Arbitrary<Schedule> {
   return fc.record({
     trainer: fc.constantFrom(...trainers),

@@ -15,7 +15,7 @@ import { examplePrompts } from './trainers';
 
 const PROMPTS = examplePrompts(24, 4);
 const TIMEOUT_MS = 300_000;
-/** What is done after the back-up is lost. */
+/** Changes of this time after the back-up are lost. */
 const LOST_MS = 1_000;
 
 // Takes a minute: `npm run test:faults`.
@@ -53,10 +53,10 @@ describe.runIf(process.env.SET_BACK === 'all')(
     });
 
     async function backUp(): Promise<void> {
-      // As the document does it: status 1 is that of files that came or went meanwhile.
+      // The document uses this command: tar exits with 1 if files came or went meanwhile.
       const copyPayloads = () => tar(['-cf', payloads, '--exclude=.lock', '-C', stand.payloadFolder, '.'], 1);
       if (arePayloadsFirst) copyPayloads();
-      // So long the two are apart.
+      // The copies of Redis and of the payloads are this far apart.
       await delay(LOST_MS / 2);
       await client.save();
       cpSync(join(data, 'dump.rdb'), snapshot);
@@ -64,7 +64,7 @@ describe.runIf(process.env.SET_BACK === 'all')(
       if (!arePayloadsFirst) copyPayloads();
     }
 
-    /** Until a worker has registered in the empty Redis. */
+    /** Empties Redis, and waits until a worker has registered in it. */
     async function lose(): Promise<void> {
       await redis.kill();
       for (const name of ['appendonlydir', 'dump.rdb']) rmSync(join(data, name), { recursive: true, force: true });

@@ -2,7 +2,7 @@ import { SET_BACK_KINDS, type SetBackKind } from '@broomwagon/testing';
 import { randomOf } from '../system/chaos';
 import { failpointNames } from '../system/provocations';
 
-/** Where payloads lie: in the Redis that is set back, in one of their own, or in files. */
+/** Place of payloads: the Redis that is set back, a Redis of their own, or files. */
 export const PAYLOADS = ['same', 'own', 'file'] as const;
 export type PayloadPlace = (typeof PAYLOADS)[number];
 
@@ -15,7 +15,7 @@ const FACTORS = {
   trainer: ['reference', 'plain'],
   lostMs: [1_000, 2_000, 5_000],
   moment: [AT_RANDOM, ...failpointNames()],
-  /** What becomes of the process at the failpoint. */
+  /** Fate of the process at the failpoint. */
   victim: ['goes on', 'is killed'],
 } as const;
 
@@ -39,14 +39,14 @@ const ONLY_PAYLOADS: Condition = {
   victim: 'goes on',
 };
 
-/** Every pair of values of two factors in at least one condition, and {@link ONLY_PAYLOADS}. */
+/** Conditions that cover every pair of values of two factors, and {@link ONLY_PAYLOADS}. */
 export function pairs(): Condition[] {
   return [...cover(combinations(), pairsOf), ONLY_PAYLOADS];
 }
 
 /**
  * A fifth of the moments and the shorter losses, each in at least one condition, every pair of values of the other
- * factors, and {@link ONLY_PAYLOADS}. To save time each kind has one place for payloads, and no more is lost than must be.
+ * factors, and {@link ONLY_PAYLOADS}. To save time each kind has one place for payloads, and the loss is the least.
  */
 export function chosenPairs(): Condition[] {
   const placeOf: Record<SetBackKind, PayloadPlace> = {
@@ -78,7 +78,7 @@ function combinations(): Condition[] {
   ) as Condition[];
 }
 
-/** The same order each time. */
+/** Shuffles items into an order that is the same each time. */
 function shuffled<Item>(items: readonly Item[]): Item[] {
   const random = randomOf(1);
   return items
@@ -87,7 +87,7 @@ function shuffled<Item>(items: readonly Item[]): Item[] {
     .map(({ item }) => item);
 }
 
-/** Takes, until nothing is left to cover, a row that covers most of what no row before does; the shortest of those. */
+/** Takes the row that covers most of the uncovered units, until none is left. Of equal rows, the least loss wins. */
 function cover(rows: Condition[], unitsOf: (row: Condition) => string[]): Condition[] {
   const ordered = shuffled(rows).toSorted((one, other) => one.lostMs - other.lostMs);
   const left = ordered.map((row) => ({ row, units: unitsOf(row) }));

@@ -14,7 +14,7 @@ const MAX_DATA_SETS = 4;
 /** A random moment comes before this share of the samples is done. */
 const LATEST_SHARE = 0.8;
 
-/** When Redis is set back under which trainer, and what becomes of the process at the failpoint. */
+/** Moment at which Redis is set back, with the trainer, and the fate of the process at the failpoint. */
 export interface Moment extends Pick<Condition, 'trainer' | 'lostMs' | 'moment' | 'victim'> {
   /** Prompts that Redis names may be lost with it. */
   readonly losesPrompts?: boolean;
@@ -24,9 +24,9 @@ let runs = 0;
 
 /**
  * Trains data sets until Redis was set back in the middle of one. The trainer ends without an error and holds
- * every sample once; Redis counts each as trained once, with nothing left over. Only then what others have left is
- * given up, and the audit finds nothing.
- * @returns what was lost
+ * every sample once; Redis counts each as trained once, with nothing left over. Only then the leftovers of provocations
+ * are given up, and the audit finds nothing.
+ * @returns text with the seconds that were lost
  */
 export async function runSetBack(
   stand: SetBackSystem,
@@ -57,7 +57,7 @@ export async function runSetBack(
       let isKnown = true;
       if (reached) {
         lostMs = await stand.redis.setBack(Math.min(condition.lostMs, performance.now() - startedMs));
-        // What is lost after its last call a trainer cannot know.
+        // A trainer cannot notice losses after its last call.
         isKnown = !hasEnded;
         if (condition.victim === 'is killed') victim?.kill();
         else victim?.resume();
@@ -95,7 +95,7 @@ class Victim {
     return this.process !== undefined && isStopped(this.process);
   }
 
-  /** Starts it, leads it to the failpoint, and waits until it stands there, or that trainer has ended. */
+  /** Starts the process, leads it to the failpoint, and waits until it stops there, or the training has ended. */
   async untilStopped(training: Promise<unknown>): Promise<void> {
     const app = appOf(this.failpoint);
     let ended = false;
@@ -103,7 +103,7 @@ class Victim {
     training.then(end, end);
     const FAILPOINTS = `${this.failpoint}=stop@1`;
     this.process ??= await this.stand.system.startApp(app, `${app}-failing-${runs}`, { FAILPOINTS }, isStopped);
-    // What it calls may be lost with Redis, and then has an error.
+    // Changes of the provocations may be lost with Redis; their calls then fail.
     const provocations = new Provocations(this.stand.system, `${runs}-${++this.provocations}`);
     this.provoking = provocations.provoke(this.failpoint).catch(() => undefined);
     await waitUntil(() => ended || this.stopped, { what: this.failpoint, timeoutMs: TRAINER_DEADLINE_MS });
@@ -136,7 +136,7 @@ function train(
     if (!deadline.aborted) throw error;
     throw new Error(`The trainer did not end: ${await stand.describe(job)}`, { cause: error });
   });
-  // It is awaited later.
+  // The caller awaits the training later; until then a failure must not count as unhandled.
   training.catch(() => undefined);
   return training;
 }

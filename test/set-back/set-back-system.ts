@@ -68,7 +68,7 @@ export class SetBackSystem {
     rmSync(this.payloads.dir, { recursive: true, force: true });
   }
 
-  /** Waits until so many samples of the job have been done. */
+  /** Waits until this number of samples of the job is done. */
   untilDone(job: string, count: number): Promise<void> {
     return waitUntil(async () => (await this.done(job)) >= count, {
       what: `${count} samples of ${job}`,
@@ -127,7 +127,7 @@ export class SetBackSystem {
       });
   }
 
-  /** Gives up what provocations have left: Redis may have rounds and groups again whose callers are done. */
+  /** Gives up rounds and groups of provocations: Redis may have them again although their callers are done. */
   private async giveUpJobs(): Promise<void> {
     const { jobs } = await this.system.call('job.list', {});
     for (const job of jobs) {
@@ -139,8 +139,8 @@ export class SetBackSystem {
   }
 
   /**
-   * No lease is held, before and after what is left of jobs is given up, and then the audit, payloads too, finds
-   * nothing.
+   * Checks that no lease is held, before and after the leftovers of jobs are given up, and that the audit then finds
+   * nothing, in payloads too.
    */
   async expectAtRest(): Promise<void> {
     await this.system.expectNothingHeld(FORGOTTEN_WORKER_MS);

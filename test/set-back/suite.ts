@@ -10,7 +10,7 @@ const PROMPTS = examplePrompts(24, 4);
 /** Several data sets, on a busy machine. */
 const TIMEOUT_MS = 300_000;
 
-/** The conditions of this kind: those of `npm test`, or all of `npm run test:faults`. */
+/** Describes the conditions of this kind: a choice in `npm test`, all pairs in `npm run test:faults`. */
 export function describeSetBack(kind: SetBackKind): void {
   const conditions = (process.env.SET_BACK === 'all' ? pairs() : chosenPairs())
     .filter((condition) => condition.kind === kind)
@@ -33,7 +33,7 @@ export function describeSetBack(kind: SetBackKind): void {
           try {
             Object.assign(task.meta, { outcome: await runSetBack(stand, condition, PROMPTS, random) });
           } catch (error) {
-            // What is left over would be held against the next condition.
+            // Leftovers of this condition would fail the next one.
             await stand.stop();
             stand = undefined;
             throw error;

@@ -13,10 +13,10 @@ import { optionsOf, type TestSystem } from '../system/test-system';
 const CALL_DEADLINE_MS = 60_000;
 const GROUPS_PER_STEP = 6;
 const OVER_PROVISION = 1.5;
-/** Of the log of a trainer that ended with an error. */
+/** Lines of the log of a trainer that ended with an error. */
 const ERROR_LINES = 1_000;
 
-/** What one trainer holds when it has ended, and what it says is wrong. */
+/** Results that one trainer holds when it has ended, and its error. */
 export interface TrainerEnd {
   held: Pick<ResultLine, 'promptId' | 'sampleIndex' | 'tokenIds' | 'segments'>[];
   /** Code, message and details of the error that ended it; undefined when it ended as if all were well. */
@@ -32,7 +32,7 @@ export function examplePrompts(count: number, samples: number): TestPrompt[] {
   }));
 }
 
-/** What a trainer needs of a system. */
+/** Members of a system that a trainer needs. */
 type Target = Pick<TestSystem, 'client' | 'folder' | 'natsUrl' | 'pool'>;
 
 /** Trains the example prompts with one of our trainers. @throws Error when it has not ended by then */
@@ -72,7 +72,7 @@ async function reference(
   );
   try {
     await loop.run();
-    // Its checker says so in `npm start`.
+    // In `npm start` the checker of the trainer reports missing groups.
     if (loop.missing.length > 0) error = `Not trained: ${loop.missing.join(' ')}`;
   } catch (thrown) {
     if (!isBroomwagonError(thrown)) throw thrown;
@@ -135,7 +135,7 @@ interface StepFile {
   groups: { groupId: string; samples: { sampleIndex: number; tokens: number[]; segments: ResultLine['segments'] }[] }[];
 }
 
-/** What the example trainer holds in its folder. */
+/** Reads the results that the example trainer holds in its folder. */
 export function heldIn(folder: string): TrainerEnd['held'] {
   const steps = readdirSync(folder).filter((file) => /^step-.*\.json$/.test(file));
   const groups = steps.flatMap((file) => (JSON.parse(readFileSync(join(folder, file), 'utf8')) as StepFile).groups);

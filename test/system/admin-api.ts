@@ -45,7 +45,7 @@ export class AdminApi {
     this.ajv.addSchema({ $id: 'openapi', ...OPENAPI });
   }
 
-  /** @param prefix of the keys in Redis */
+  /** @param prefix prefix of the keys in Redis */
   static async start(prefix: string, settings: Partial<AdminApiConfig> = {}): Promise<AdminApi> {
     const config = Object.assign(new AdminApiConfig(), {
       natsUrl: testNatsUrl(),
@@ -110,7 +110,7 @@ export class AdminApi {
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
   }
 
-  /** Why an answer is not what docs/protocol/openapi.json says; undefined if it is. */
+  /** Reason why an answer does not match docs/protocol/openapi.json; undefined if it does. */
   fault({ method, path }: Route, { status, headers, body }: Answer): string | undefined {
     const type = headers.get('Content-Type')?.split(';')[0];
     const wanted = status === 200 ? 'application/json' : 'application/problem+json';

@@ -9,7 +9,7 @@ export interface Chaos {
 
 /**
  * Kills (SIGKILL) one of the named processes after another, at random times, and starts each again a moment later.
- * @param seed the same seed gives the same order and pauses
+ * @param seed determines the order and the pauses
  */
 export function killAtRandom(system: TestSystem, names: readonly string[], seed: number): Chaos {
   const stopping = new AbortController();

@@ -1,7 +1,7 @@
 import { PassThrough, Writable } from 'node:stream';
 import { run } from '../../apps/cli/src/program';
 
-/** What a command did. */
+/** Exit code and output of a command. */
 export interface CommandResult {
   exitCode: number;
   stdout: string;

@@ -45,7 +45,7 @@ export function trueTokens(job: string, { id, prompt, lengths }: TestPrompt, sam
   return JSON.parse(`[${script.idList(0, lengths[script.sampleKey % lengths.length]!)}]`) as number[];
 }
 
-/** What is wrong with the results of a whole data set, in words; empty: every sample once, whole, token by token. */
+/** Faults in the results of a whole data set, in words. Empty: every sample occurs once, whole, token by token. */
 export function faultsOf(
   job: string,
   prompts: readonly TestPrompt[],

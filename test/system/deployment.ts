@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import type { TestSystem } from './test-system';
 
 const CHART = 'deploy/helm/broomwagon';
-/** What `broomwagon.terminationGracePeriodSeconds` of the chart adds to `preStopSeconds`. */
+/** Time that `broomwagon.terminationGracePeriodSeconds` of the chart adds to `preStopSeconds`. */
 const GRACE_MS = 30_000;
 
 const values = parse(readFileSync(`${CHART}/values.yaml`, 'utf8')) as Record<string, { preStopSeconds?: number }>;
@@ -27,7 +27,7 @@ export class Deployment {
     for (let index = 0; index < replicas; index += 1) await this.add(build);
   }
 
-  /** Replaces each pod: a new one is ready before an old one is told to end (`maxUnavailable: 0`, `maxSurge: 10%`). */
+  /** Replaces each pod: a new one is ready before an old one gets SIGTERM (`maxUnavailable: 0`, `maxSurge: 10%`). */
   async update(build: string): Promise<void> {
     const template = readFileSync(`${CHART}/templates/deployments.yaml`, 'utf8');
     expect(template).toContain('rollingUpdate: { maxUnavailable: 0, maxSurge: 10% }');

@@ -31,7 +31,7 @@ const SETTINGS = {
   kubernetes: ['K8S_API_URL', 'http'],
 } as const;
 
-/** All services with a link of their own to each server, under a load that checks what it gets. */
+/** All services with a link of their own to each server, under a load that checks its replies. */
 export class FaultySystem {
   system!: TestSystem;
   private readonly links = new Map<string, FaultyLink>();

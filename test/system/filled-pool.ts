@@ -5,7 +5,7 @@ import type { ServiceBench } from './service-bench';
 export async function fillPool(bench: ServiceBench): Promise<{ workerEpoch: Epoch; serverEpoch: Epoch }> {
   await bench.begin();
   const { client, pool, engine } = bench;
-  // Not probed: its load would change the state of the pool at any time.
+  // The server is not probed: its load would change the state of the pool at any time.
   const server = { serverId: 's1', endpoint: engine.url, dialect: 'vllm' as const, maxInflight: 64, probe: false };
   await client.call(pool, 'server.register', server);
   await bench.submit(2);

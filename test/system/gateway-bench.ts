@@ -8,7 +8,7 @@ import { Gateway, post, type Reply } from './gateway';
 import { ServiceBench } from './service-bench';
 
 export const PROMPT = [11, 12, 13];
-/** Some seconds on the first engine; the second is much faster. */
+/** Tokens that take some seconds on the first engine; the second engine is much faster. */
 export const LONG = 150;
 
 /** A body with a seed, so that every engine generates the same tokens. */
@@ -25,10 +25,10 @@ export interface GatewaySetup {
   dialect?: EngineDialect;
   /** Tokens of a response without a smaller budget; default 8,000. */
   tokens?: number;
-  /** Of the first engine; default 1, at which {@link LONG} tokens take some seconds. */
+  /** Speed of the first engine; default 1, at which {@link LONG} tokens take some seconds. */
   speed?: number;
   secondSpeed?: number;
-  /** Of both engines. */
+  /** Options of both engines. */
   engine?: Partial<SimulatorOptions>;
   /** Which of the engines are servers of the pool; default: the first. */
   registered?: 'none' | 'first' | 'both';
@@ -62,7 +62,7 @@ export class GatewayBench {
     await expect.poll(() => this.bench.findings()).toEqual([]);
   }
 
-  /** Starts the second engine, with other options in the place of one that runs. */
+  /** Starts the second engine, in the place of a running one, with other options. */
   async startSecond(more: Partial<SimulatorOptions> = {}): Promise<void> {
     const { tokens = 8_000, secondSpeed: speed = 20, engine } = this.setup;
     const lengths = { name: 'test', lengthOf: () => tokens };
@@ -80,7 +80,7 @@ export class GatewayBench {
       ...more,
     });
 
-  /** What an engine answers that is not cut. */
+  /** The answer of an engine without an interruption. */
   readonly uncut = (maxNewTokens: number): Promise<Reply> =>
     post(`${this.second.url}/generate`, generate(maxNewTokens));
 
@@ -111,7 +111,7 @@ export class GatewayBench {
     return this.setup.dialect ?? 'sglang';
   }
 
-  /** Those of SGLang are registered without a model. */
+  /** Fields of a registration. Servers of SGLang are registered without a model. */
   private get server(): Partial<RequestOf<'server.register'>> {
     return { dialect: this.dialect, ...(this.dialect === 'vllm' && { model: 'simulated' }) };
   }

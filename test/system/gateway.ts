@@ -30,7 +30,7 @@ export class Gateway {
       pool,
       apiKeys: 'off',
       httpPort: 0,
-      // Beyond what a busy machine stands still.
+      // A busy machine may stand still for seconds.
       workerTtlMs: 6_000,
       acquireWaitMs: 500,
       engineFailurePauseMs: 50,

@@ -22,7 +22,7 @@ export interface Requests {
   schemas: Record<string, Schema>;
 }
 
-/** Of the messages in docs/protocol/asyncapi.json. */
+/** Requests of docs/protocol/asyncapi.json. */
 export function messageRequests(): Requests {
   const { channels, components } = JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as {
     channels: Record<string, { messages?: { request?: { payload: Schema } } }>;
@@ -34,7 +34,7 @@ export function messageRequests(): Requests {
   return { operations: Object.fromEntries(operations), schemas: components.schemas };
 }
 
-/** A table in JavaScript that is indexed with one of these finds what nobody has stored. */
+/** Names that every object of JavaScript has: an index with one of them finds a value that nobody has stored. */
 const OBJECT_NAMES = Object.getOwnPropertyNames(Object.prototype);
 const HOSTILE_TEXTS = [
   '',
@@ -75,20 +75,20 @@ const HOSTILE_IDS = [
   'a,b=c;d',
   ...OBJECT_NAMES,
 ];
-/** Of an id in the schema. */
+/** Pattern of an id in the schema. */
 const ID_PATTERN = String.raw`^[^\u0000-\u001f\u007f-\u009f]+$`;
 const HALVES = ['\ud83d', '\udc00', '\udc00\ud83d'];
 const CURSORS = ['0', '7', '4096', '9999999999999999999', '18446744073709551616', '99999999999999999999', '-1', 'x'];
 const HOSTILE_NUMBERS = [-1, 0, 0.5, 1e14, 1e15, 2 ** 53, 2 ** 64, 1e21, 1e308, -1e308];
-/** Known values of a field that are offered again. */
+/** Maximum number of values of a field that are kept to be sent again. */
 const KNOWN_PER_FIELD = 24;
-/** Valid waits and deadlines are short: a fuzzer is not waited for. */
+/** Maximum of valid waits and deadlines, so that the fuzzer does not wait. */
 const LONGEST_MS = 40;
 
 /**
- * Makes messages for every operation from the published schema: mostly right ones, which name what earlier replies
- * named and so reach far into the state, and wrong and hostile ones. The same seed makes the same messages from the
- * same replies.
+ * Makes messages for every operation from the published schema: mostly right ones, which use names from earlier replies
+ * and so reach far into the state, and wrong and hostile ones. The same seed makes the same messages from the same
+ * replies.
  */
 export class MessageFuzzer {
   readonly operations: string[];
@@ -117,7 +117,7 @@ export class MessageFuzzer {
     return this.object(this.requests.operations[operation]!, this.pick([0, 0, 0.05, 0.3]), 0);
   }
 
-  /** Remembers what a reply names, to be named again. */
+  /** Stores the values of a reply for later messages. */
   learn(reply: unknown, depth = 0): void {
     if (typeof reply !== 'object' || reply === null || depth > 5) return;
     for (const [name, value] of Object.entries(reply)) {
@@ -171,7 +171,7 @@ export class MessageFuzzer {
     for (const [name, schema] of Object.entries(properties)) {
       const needed = required.includes(name);
       if (needed ? this.chance(wrongness / 2) : !this.chance(0.35)) continue;
-      // As Python clients write what is not given.
+      // Python clients may send null for an absent field.
       made[name] = !needed && this.chance(0.2) ? null : this.value(name, schema, wrongness, depth + 1);
     }
     if (this.chance(wrongness / 3)) made[this.pick(HOSTILE_TEXTS)] = 1;
@@ -187,7 +187,7 @@ export class MessageFuzzer {
     return `${field.slice(0, 8)}-${this.below(6)}`;
   }
 
-  /** Of a field without a pattern: it goes as it is into JSON, keys and replies of others. */
+  /** A text for a field without a pattern. Services copy such a text into JSON, keys and replies to others. */
   private freeText(): string {
     return this.chance(0.5) ? `cut ${this.pick(HALVES)} short` : this.pick(HOSTILE_TEXTS);
   }

@@ -30,7 +30,7 @@ export class Provocations {
     private readonly run: string,
   ) {}
 
-  /** What a data set alone never asks for; it changes nothing of the data set. */
+  /** Makes calls that reach a failpoint which a data set alone never reaches. They change nothing of the data set. */
   provoke(name: string): Promise<unknown> {
     const calls = Array.from({ length: 24 }, (_, index) => `${name}-${this.run}-${index}`);
     if (name.startsWith('coordinator.abort')) {
@@ -60,7 +60,7 @@ export class Provocations {
     return Promise.resolve();
   }
 
-  /** To the version that the engines have: what runs is stopped, and continued. */
+  /** Changes the weights to the version that the engines have: running requests are stopped, and continued. */
   private async changeWeights(calls: readonly string[]): Promise<void> {
     for (const syncId of calls) {
       await this.system.call('weights.begin', { syncId, version: 0, mode: 'abort', waitMs: 5_000, deadlineMs: 10_000 });
@@ -68,7 +68,7 @@ export class Provocations {
     }
   }
 
-  /** As {@link changeWeights}, and all engines are paused meanwhile. They all go on afterwards, whoever was killed. */
+  /** Changes weights while all engines are paused. They all go on afterwards, whichever process was killed. */
   private async pauseEngines(calls: readonly string[]): Promise<void> {
     const paused = async () => {
       const { servers } = await this.system.call('weights.status', { cursor: '0' });
@@ -114,7 +114,7 @@ export class Provocations {
     expect(await this.system.call('job.reconcile', trained)).toMatchObject({ stepsTrained: 1 });
   }
 
-  /** What a worker leaves behind is what the load-balancer sweeps. */
+  /** Leaves a lease behind with its worker, for the sweep of the load-balancer. */
   private async leaveLeaseBehind(workerId: string): Promise<void> {
     const registration = { workerId, registrationId: workerId, ttlMs: 15_000 };
     const { workerEpoch } = await this.system.call('worker.register', registration);

@@ -12,7 +12,7 @@ const UPKEEP_FIELDS = new Set(
 /** Lists of the latest decisions: bounded by themselves, and filled only after some hundred of them. */
 const BOUNDED_RING = /:decisions(:full)?$/;
 
-/** What one system keeps in Redis, for looking only. */
+/** Read-only view of the keys of one system in Redis. */
 export class RedisView {
   private readonly redis: RedisClient;
 
@@ -33,7 +33,7 @@ export class RedisView {
     return (await this.redis.exists(`${this.keyPrefix}:{${this.pool}}:${name}`)) === 1;
   }
 
-  /** The bytes each of our keys takes in Redis, but for the capped streams and what lives for a limited time anyway. */
+  /** Bytes of each key of the system in Redis, without capped streams and keys that expire. */
   async keySizes(): Promise<Map<string, number>> {
     const sizes = new Map<string, number>();
     for (const key of await this.keys()) {
@@ -78,7 +78,7 @@ export class RedisView {
     }
   }
 
-  /** What the audit finds in the pool. */
+  /** Findings of the audit of the pool. */
   async findings(): Promise<object[]> {
     return (await new PoolAudit(this.redis, new FunctionRunner(this.redis, this.keyPrefix)).run(this.pool)).findings;
   }

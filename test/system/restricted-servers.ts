@@ -53,7 +53,7 @@ export class RestrictedServers {
     return { url: `tls://localhost:${this.nats.port}`, user, password, tls: { ca: TEST_CERTIFICATE }, inboxPrefix };
   }
 
-  /** The same as settings of a service or a command line, with the user of Redis of that name. */
+  /** Settings of a service or a command line, with the users of NATS and Redis of that name. */
   environmentOf(user: string): Record<string, string> {
     const ca = join(this.folder, 'server.crt');
     const { REDIS_URL } = this.redis.settingsOf(user);

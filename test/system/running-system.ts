@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 /** A machine that is busy starts NATS, Redis and admin-api slowly. */
 const START_MS = 110_000;
 
-/** `npm start` with what it printed. */
+/** A process of `npm start` with its output. */
 export class RunningSystem {
   output = '';
 

@@ -26,8 +26,8 @@ const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };
 const JOB = 'job';
 
 /**
- * A load-balancer, two replicas of the coordinator, workers and one simulated engine, all in this process, for tests of
- * what is stopped and when. A pool and an engine of its own for each test.
+ * A load-balancer, two replicas of the coordinator, workers and one simulated engine, all in this process, for tests
+ * that check which requests are stopped, and at which moment. Each test has its own pool and engine.
  */
 export class ServiceBench {
   readonly job = JOB;
@@ -81,7 +81,7 @@ export class ServiceBench {
     for (const { config } of this.services) config.pools = pools;
   }
 
-  /** Before each test. Nothing ends by itself within one, unless told how long a response is. */
+  /** Prepares each test. Without `lengthOf` no response ends by itself within a test. */
   async begin(
     lengthOf: LengthSource['lengthOf'] = () => 8_000,
     speed = 1,
@@ -110,7 +110,7 @@ export class ServiceBench {
     const config = Object.assign(new WorkerConfig(), sharedSettings(this.prefix), {
       pool: this.pool,
       workerId: 'w1',
-      // Beyond what a busy machine stands still.
+      // A busy machine may stand still for seconds.
       workerTtlMs: 6_000,
       claimWaitMs: 500,
       drainMs: 20,
@@ -189,7 +189,7 @@ export class ServiceBench {
     );
   }
 
-  /** What is wrong with leases, waiters, sessions and counts of the pool. */
+  /** Findings of the audit: faults of leases, waiters, sessions and counts of the pool. */
   async findings(): Promise<object[]> {
     const redis = connectRedis({ url: testRedisUrl() });
     try {
@@ -224,12 +224,12 @@ export class ServiceBench {
     return this.client.call(this.pool, 'job.status', { job: JOB });
   }
 
-  /** Waits until so many requests run on the engine. */
+  /** Waits until `count` requests run on the engine. */
   async running(count: number): Promise<void> {
     await expect.poll(async () => (await this.engineState()).running).toBe(count);
   }
 
-  /** Waits until each request on the engine has at least so many tokens. */
+  /** Waits until each request on the engine has at least `least` tokens. */
   async made(least: number): Promise<void> {
     await expect
       .poll(async () => Math.min(...liveRows(await this.engineState()).map((row) => row.made)))
@@ -237,7 +237,7 @@ export class ServiceBench {
   }
 }
 
-/** What is in the engine now. */
+/** Requests that run or wait in the engine. */
 export function liveRows({ table }: SimulatorState): SimulatorState['table'] {
   return table.filter((row) => row.state === 'running' || row.state === 'waiting');
 }

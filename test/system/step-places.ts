@@ -5,7 +5,7 @@ import { sharePlaces } from '../../libs/policies/src/tail/quotas';
 import type { TestPrompt } from './data-set';
 import type { TestSystem } from './test-system';
 
-/** Which groups each round has sent to the long-tail queue, as the events say, from now on. */
+/** Groups that each round sends to the long-tail queue from now on, from the events. */
 export function watchQueue(system: TestSystem): Map<RoundId, Set<GroupId>> {
   const queued = new Map<RoundId, Set<GroupId>>();
   system.client.messaging.subscribe(eventSubject(system.pool, 'longtail.requeued'), (body) => {
@@ -15,21 +15,21 @@ export function watchQueue(system: TestSystem): Map<RoundId, Set<GroupId>> {
   return queued;
 }
 
-/** Whether the events of these steps are all there. */
+/** Whether all events of these steps have arrived. */
 export function hasAllQueued(queued: ReadonlyMap<RoundId, Set<GroupId>>, steps: readonly StepReport[]): boolean {
   return steps.every(({ roundId, groupsRequeued }) => (queued.get(roundId)?.size ?? 0) === groupsRequeued);
 }
 
 interface PlaceRules {
   quotas?: Record<string, number>;
-  /** Each group of the queue has a place of its own, besides those of domains. */
+  /** Each group of the queue has a place of its own, besides the places of domains. */
   reserved: boolean;
 }
 
 /**
- * What is wrong with the groups that each step trained, in words. With reserved places a step trains all that it took of
- * the queue; and each domain, and all others together, has its places of the rest, as long as the round has so many
- * groups of it.
+ * Faults of the groups that each step trained, in words. With reserved places a step trains all groups that it took
+ * from the queue. Each domain, and all other domains together, has its places of the rest, as long as the round has
+ * that many groups of it.
  */
 export function placeFaults(
   { quotas = {}, reserved }: PlaceRules,

@@ -19,12 +19,12 @@ export const ENGINE_ROUTES: Record<'vllm' | 'sglang', readonly string[]> = {
 };
 const USAGE = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 };
 
-/** An engine that answers each request with one token, and keeps what it was sent. */
+/** An engine that answers each request with one token, and keeps all requests. */
 export class StubEngine {
   readonly calls: { path: string; body: Body; headers: IncomingHttpHeaders }[] = [];
   /** Ids of aborts. */
   readonly aborted: unknown[] = [];
-  /** In place of the answer with one token. */
+  /** Answer of the engine; by default one token. */
   answer: Answer = answerOneToken;
   private readonly server: Server;
 

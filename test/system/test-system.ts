@@ -37,7 +37,7 @@ const REST_TIMEOUT_MS = 20_000;
 const RECORD_CALLS = './dist/libs/testing/src/protocol/record-calls.js';
 const RECORD_END = '.calls.jsonl';
 
-/** How many processes of each kind; 0 is none. */
+/** Options of a system: numbers of processes of each kind, and their settings. */
 export interface SystemOptions {
   balancers?: number;
   coordinators?: number;
@@ -51,12 +51,12 @@ export interface SystemOptions {
   prompts?: readonly TestPrompt[];
   /** Simulated seconds per second; default 100, some 6,000 tokens a second of each request. */
   speed?: number;
-  /** Default: those that all tests share. */
+  /** Addresses of NATS and Redis; default: the servers that all tests share. */
   natsUrl?: string;
   redisUrl?: string;
-  /** For the client of the test; default: the address only. */
+  /** Connection of the client of the test; default: the address only. */
   nats?: NatsConfig;
-  /** Default: that of the pool. */
+  /** Default: the key prefix of the pool. */
   keyPrefix?: string;
   /** Given to every application. */
   environment?: Record<string, string>;
@@ -64,7 +64,7 @@ export interface SystemOptions {
   environmentOf?: (app: string) => Record<string, string>;
 }
 
-/** What one trainer got from a job. */
+/** Results that one trainer got from a job. */
 export interface TrainedJob {
   steps: StepReport[];
   lines: ResultLine[];
@@ -118,7 +118,7 @@ export class TestSystem {
     });
   }
 
-  /** Default: one of each kind, two workers and two engines. */
+  /** Starts a system. Default: two workers, two engines, and one process of each other kind. */
   static async start(options: SystemOptions = {}): Promise<TestSystem> {
     const system = new TestSystem(options);
     try {
@@ -197,7 +197,7 @@ export class TestSystem {
       sampling?: { logprobs?: boolean; stop?: string[] };
       /** Time until a call fails, milliseconds. Default 30,000. */
       callDeadlineMs?: number;
-      /** Default: over NATS. */
+      /** Client of the trainer; default: over NATS. */
       client?: ConstructorParameters<typeof Operations>[0];
     } & Pick<TrainerLoopHooks, 'onStatus' | 'setWeightVersion'>,
   ): Promise<TrainedJob> {
@@ -386,7 +386,7 @@ export class TestSystem {
   }
 }
 
-/** As arguments of a command line. */
+/** Arguments of a command line for these options. */
 export function optionsOf(values: Record<string, string | number>): string[] {
   return Object.entries(values).flatMap(([name, value]) => [`--${name}`, String(value)]);
 }
@@ -395,7 +395,7 @@ function runningOf({ table }: EngineState): string[] {
   return table.filter(({ state }) => state === 'running' || state === 'waiting').map(({ id }) => id);
 }
 
-/** All that a balanced account of a job without open rounds has none of. */
+/** Counts that are zero in a balanced job without open rounds. */
 function heldIn(counts: ReplyOf<'job.status'>['requests']) {
   const { submitted, finished, pending, claimed, running, cutting, unfinished, trained, failed, dropped } = counts;
   const held = pending + claimed + running + cutting;

@@ -23,7 +23,7 @@ export class TestWorker {
     return (await this.system.call('request.claim', { claimId: randomUUID(), max, ...this.identity })).claims;
   }
 
-  /** Says that the attempt runs. */
+  /** Reports that the attempt runs. */
   async begin(claim: Claim): Promise<void> {
     await this.system.call('request.save', this.fence(claim));
   }

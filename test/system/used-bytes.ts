@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 export async function usedBytes(): Promise<number> {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  // Twice: what finalizers let go of is garbage the second time.
+  // Two passes: objects that finalizers release are garbage in the second pass.
   for (let pass = 0; pass < 2; pass++) {
     collect();
     await new Promise(setImmediate);

@@ -17,7 +17,7 @@ const MAX_AT = 60;
  * Gives one engine after another a pair of behaviours, at random times. Behaviours by which calls fail hit the next few
  * calls of one engine at a time, so that no request meets several of them without a token between.
  * @param leftOut names of behaviours that the callers of the test cannot bear
- * @param seed the same seed gives the same pairs and pauses
+ * @param seed determines the pairs and the pauses
  */
 export function changeBehaviours(
   urls: readonly string[],

@@ -45,7 +45,7 @@ def replace_rllm_gateway():
 def pytest_fixture_setup(fixturedef, request):
     outcome = yield
     if fixturedef.argname == "mock_servers":
-        # SkyRL. Its tests read at the first server what the address in its place was sent.
+        # Tests of SkyRL read the requests to the address that replaces their servers at the first server.
         servers = outcome.get_result()
         register(servers["server_urls"][0])
         servers["proxy_url"] = GATEWAY

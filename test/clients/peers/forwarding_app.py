@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 TIMEOUT_S = 60
-# Of the answer, which the server of this application adds by itself.
+# Headers of an answer that the server of this application adds by itself.
 DROPPED = {b"connection", b"transfer-encoding"}
 
 

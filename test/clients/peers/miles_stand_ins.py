@@ -1,4 +1,4 @@
-"""What the tests of miles need in place of a hub, SGLang and its router: checkpoints with a tokenizer, and arguments."""
+"""Stand-ins for a hub, SGLang and its router in tests of miles: checkpoints with a tokenizer, and arguments."""
 
 import os
 import sys

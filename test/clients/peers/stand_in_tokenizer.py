@@ -1,7 +1,7 @@
-"""A tokenizer of bytes in place of those of Qwen models, which transformers loads from a hub otherwise.
+"""A tokenizer of bytes in place of the tokenizers of Qwen models, which transformers loads from a hub otherwise.
 
-The ids of bytes, of WORDS and of CONTROL are those of Qwen3, since tests of miles name them. Each other word has one token
-for each byte.
+Bytes, WORDS and CONTROL have the same ids as in Qwen3, since tests of miles name them. Each other word has one token for
+each byte.
 """
 
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-# By id. A space is written as the byte-level alphabet does.
+# Words by id. A space is written as in the byte-level alphabet.
 WORDS = {374: "Ġis", 785: "The", 3838: "What", 4226: "Ġanswer", 79075: "boxed"}
 MARKS = {151643: "<|endoftext|>", 151644: "<|im_start|>", 151645: "<|im_end|>"}
 TAGS = {

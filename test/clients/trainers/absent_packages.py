@@ -25,7 +25,7 @@ class _AnyMember(type):
 
 
 class _Absent(metaclass=_AnyMember):
-    """An instance returns what it decorates, and does nothing as a context."""
+    """An instance returns the object that it decorates, and does nothing as a context."""
 
     def __init__(self, *args, **options):
         pass
@@ -94,8 +94,8 @@ def _folders(name, path):
 def install(*packages):
     """Makes these packages importable, before the client of a trainer is imported.
 
-    `a` is a package or a module (`a.b`) and all below, empty. `a.` is a package whose own members are absent, while its
-    modules are those that are installed: for packages that import at their start what tests do not use.
+    `a` replaces a package or a module (`a.b`) and all below by empty ones. `a.` replaces only the members of a package,
+    while its modules are the installed ones: for packages that import unneeded packages at their start.
     """
     version_of = importlib.metadata.version
 

@@ -1,6 +1,6 @@
 """The inference engine client of AReaL against one address: areal_client.py sglang|vllm CALL ADDRESS.
 
-Prints what it has read as JSON. AREAL_LLM_SERVER_ADDRS is its own setting of the address.
+Prints the answers that it has read as JSON. AREAL_LLM_SERVER_ADDRS is AReaL's own setting of the address.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ DIALECT, CALL = sys.argv[1:]
 
 
 class Executor:
-    """In place of the executor of workflows, of which the client only asks whether it is paused."""
+    """Stand-in for the executor of workflows; the client only reads whether it is paused."""
 
     def is_paused(self):
         return False

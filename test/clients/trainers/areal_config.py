@@ -1,5 +1,5 @@
-"""Merges settings into those of AReaL, as its command line does: areal_config.py SETTING ... Prints as JSON what AReaL
-makes of them, or its error."""
+"""Merges settings into the settings of AReaL, as its command line does: areal_config.py SETTING ... Prints the result
+of AReaL as JSON, or its error."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
 """The rollout of miles, a fork of slime, against one router: miles_client.py HOST PORT. Prints its samples as JSON.
 
-Of two steps: the first aborts what still runs when it has enough groups, the second continues these samples.
+There are two steps: the first aborts all running samples when it has enough groups, the second continues these samples.
 """
 
 import asyncio

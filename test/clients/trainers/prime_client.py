@@ -1,6 +1,6 @@
 """The training client of prime-rl (verifiers with renderers) against one address: prime_client.py BASE_URL.
 
-Two turns of a trajectory. Prints what it has read as JSON.
+Generates two turns of a trajectory. Prints the turns that it has read as JSON.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from verifiers.v1.types import SamplingConfig  # noqa: E402
 
 
 class Tokenizer:
-    """In place of a tokenizer of Hugging Face: a character is a token."""
+    """Stand-in for a tokenizer of Hugging Face: a character is a token."""
 
     eos_token_id = 2
     all_special_ids = (2,)
@@ -52,7 +52,7 @@ async def main():
     pool = ElasticRendererPool("simulated", config.renderer, multiplex=config.multiplex)
     pool.renderers.append(RendererSlot(DefaultRenderer(Tokenizer(), config.renderer)))
     client = TrainClient(config)
-    # As `Envs._sampling` of prime-rl makes it.
+    # The sampling settings that `Envs._sampling` of prime-rl makes.
     sampling = SamplingConfig(temperature=1.0, max_tokens=5, extra_body={"cache_salt": "3", "top_k": -1, "min_p": 0.0})
     messages = [{"role": "user", "content": "How many clips?"}]
     turns = []

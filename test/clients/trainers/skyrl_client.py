@@ -1,4 +1,5 @@
-"""The inference client of SkyRL against one address: skyrl_client.py CALL URL. Prints what it has read as JSON."""
+"""The inference client of SkyRL against one address: skyrl_client.py CALL URL. Prints the answers that it has read as
+JSON."""
 
 import asyncio
 import json

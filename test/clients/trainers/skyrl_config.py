@@ -1,5 +1,5 @@
 """Reads settings as the command line of SkyRL does, and checks them as SkyRL does before a training: skyrl_config.py
-SETTING ... Prints as JSON what SkyRL makes of them, or its error."""
+SETTING ... Prints the result of SkyRL as JSON, or its error."""
 
 import json
 import sys
