@@ -146,7 +146,7 @@ def check_pool(pool: str) -> None:
 
 
 def is_id(text: str) -> bool:
-    """Whether services accept it as the id of a group, for example. A call with a wrong one fails as a whole."""
+    """Whether services accept the text as an id, for example of a group. A call with a wrong id fails as a whole."""
     return bool(_ID.fullmatch(text)) and len(text.encode()) <= MAX_ID_BYTES
 
 
@@ -227,9 +227,9 @@ def encoded(value: Any) -> bytes:
 
 
 def _plain(value: object) -> int | float:
-    """For scalars of NumPy within a body.
+    """Encodes a scalar of NumPy within a body.
 
-    :raises TypeError: it is no number
+    :raises TypeError: the value is no number
     """
     number = plain_number(value)
     if number is None:

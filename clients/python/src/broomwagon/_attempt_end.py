@@ -32,7 +32,7 @@ class AttemptEnd:
         self.server: Server | None = None
 
     def store(self, deadline: float) -> Store:
-        """How a payload is stored."""
+        """Returns a function that stores a payload of this attempt."""
 
         async def store(count: int, payload: dict[str, Any]) -> str:
             return await self._calls.store(self._identity, self._claim["job"], count, payload, deadline)

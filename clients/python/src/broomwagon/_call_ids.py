@@ -1,4 +1,4 @@
-"""Which operations have an id of each call."""
+"""Operations whose calls have an id each."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Job:
         await self._reconcile_step(step, groups, uuid4().hex)
 
     async def count_open(self) -> int:
-        """How many groups of the job are submitted and have not ended."""
+        """Number of groups of the job that are submitted and have not ended."""
         status = await self._connection.call("job.status", {"job": self.name})
         ended = ("trainedGroups", "excludedGroups", "failedGroups", "droppedGroups")
         count: int = status["submittedGroups"] - sum(status.get(name, 0) for name in ended)

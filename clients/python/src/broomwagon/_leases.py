@@ -42,7 +42,7 @@ class Ask:
     item: dict[str, Any]
     ends_at: float
     timeout: float
-    #: When the last call with it was sent, after it was gathered.
+    #: Time at which the last call with this acquire was sent, after the batch was gathered.
     sent_at: float = 0.0
 
 

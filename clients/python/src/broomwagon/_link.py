@@ -33,7 +33,7 @@ TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
 SENT_AT_HEADER = "Broomwagon-Sent-At-Ms"
 #: The time of a service that has refused a request because of its SENT_AT_HEADER.
 READ_AT_HEADER = "Broomwagon-Read-At-Ms"
-#: How NATS refuses a message; nats-py gives it in lower case.
+#: Refusal of a message by NATS; nats-py returns the text in lower case.
 _REFUSED = re.compile('permissions violation(?: for publish to "(.+?)")?', re.IGNORECASE)
 
 
@@ -162,7 +162,7 @@ class Link:
         return message
 
     async def _check_pool(self) -> None:
-        """Nothing of the pool has answered yet: its name may be wrong, or its services start.
+        """Checks the name of a pool of which no service has answered yet: the name may be wrong, or services start.
 
         :raises PoolNotFound: services of other pools answer, and do not know this pool
         """
@@ -246,7 +246,7 @@ class Link:
         await _close(self._nats)
 
     def closed_error(self) -> errors.Unavailable:
-        """For calls of a closed connection."""
+        """The error of a call on a closed connection."""
         reason = f": {error}" if (error := self._nats.last_error) else ""
         return errors.Unavailable(f"The connection to NATS at {self.address} is closed{reason}; make another client")
 

@@ -37,17 +37,17 @@ class PromptSource:
         self._iterators: deque[Iterator[PromptLike]] = deque()
         self._waiting: deque[str] = deque()
         self._items: dict[str, PromptLike] = {}
-        #: The number of each of them over all that were given.
+        #: Position of each prompt of `_items` among all prompts that were given.
         self._numbers: dict[str, int] = {}
         self._position = 0
-        #: How often each id of a caller was given.
+        #: Number of times that each id of a caller was given.
         self._times_given = Counter[str]()
         self._has_epochs = False
         #: Prompts to find that an earlier trainer has submitted.
         self._submitted_before = 0
         #: Prompts that an earlier trainer has submitted: their groups may still come.
         self._earlier: dict[str, PromptLike] = {}
-        #: How many of these groups have not ended.
+        #: Number of groups of the earlier trainer that have not ended.
         self._open_before = 0
 
     def give(self, prompts: Iterable[PromptLike]) -> None:
@@ -261,7 +261,7 @@ def _column(prompt: Mapping[str, Any]) -> Any:
 
 
 def _is_iterable(value: object) -> bool:
-    # Also a data set that has only `__getitem__`.
+    # `iter` also accepts a data set that has only `__getitem__`.
     try:
         iter(value)  # type: ignore[call-overload]
     except TypeError:

@@ -19,12 +19,12 @@ from .results import Failure, Group, read_sample
 
 logger = logging.getLogger("broomwagon")
 
-#: With their sampling parameters they fit a message.
+#: Maximum number of groups of one submit: with their sampling parameters they fit a message.
 GROUPS_PER_SUBMIT = 32
 INLINE_PROMPT_BYTES = 24_000
 #: Milliseconds that a call waits for the next group.
 RESULTS_WAIT_MS = 4_000
-#: How services, or JSON, refuse a prompt; a repeat is refused again.
+#: Errors with which services, or JSON, refuse a prompt; a repeat is refused again.
 REFUSALS = (errors.ValidationFailed, errors.PayloadTooLarge, errors.ContextTooLong)
 #: Parameters of `Client.rollout`, by the field that each submission has of them.
 PARAMETERS = {

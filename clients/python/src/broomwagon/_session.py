@@ -47,12 +47,13 @@ class Session:
         self._heartbeat: asyncio.Task[None] | None = None
         self._reconciling: asyncio.Task[None] | None = None
         self._generation: str | None = None
-        #: Until then, on the clock of Redis in milliseconds, each heartbeat starts a sync.
+        #: Time, on the clock of Redis in milliseconds, until which each heartbeat starts a sync.
         self._sync_until_ms = 0.0
         self._mismatches = 0
         self._is_listening = False
         self._is_closed = False
-        #: When a call showed last that the epoch is alive, and when another process has replaced it, by the event loop.
+        #: Times, on the clock of the event loop, of the last proof that the epoch is alive, and of its last replacement
+        #: by another process.
         self._alive_at = 0.0
         self._replaced_at = -math.inf
         self._is_duplicate = False
@@ -214,6 +215,6 @@ class Session:
 
 
 def default_worker_id() -> str:
-    """Another one for each connection."""
+    """Creates an id that differs for each connection."""
     host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:40]
     return f"python-{host}-{os.getpid()}-{uuid4().hex[:6]}"

@@ -31,7 +31,7 @@ class StepFailed(Exception):
 
 
 class FreedSamples(Sequence[Sample]):
-    """In place of the samples of a group that the caller has dropped: each use raises."""
+    """Replaces the samples of a group that the caller has dropped: each use raises."""
 
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
@@ -81,7 +81,7 @@ class OpenStep:
         return {group_id: group for group_id, group in self.groups.items() if group_id not in self.excluded}
 
     def samples_trained(self) -> dict[str, int]:
-        """How many samples each group has that counts as trained."""
+        """Number of samples of each group that counts as trained."""
         return {group_id: len(group.lengths) for group_id, group in self.trained.items()}
 
     def clear(self) -> None:

@@ -41,7 +41,7 @@ class Attempt:
         self._times = AttemptTimes(claim)
         self._loop_task: asyncio.Task[str | None] | None = None
         self._cause: StopCause | None = None
-        #: Why it got no server.
+        #: Error of the acquire, if the attempt got no server.
         self._refusal: BroomwagonError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._server: Server | None = None
@@ -242,7 +242,7 @@ class Attempt:
             )
         elif error is not None:
             logger.warning("The agent loop failed on %s", self.request_id, exc_info=error)
-            # Other errors may be of the engine that it has called.
+            # The engine that the loop has called may have caused other errors.
             is_own = isinstance(error, InvalidArgument)
             await self._end.fail("engine-error", message=repr(error), has_server=not is_own)
         elif self._tokens.earlier_count + self._tokens.made_count == 0:

@@ -212,7 +212,7 @@ class Client:
         if not self._ended.done():
             self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        # Without a defect in a callback, all have ended.
+        # All tasks have ended, unless a callback had a defect.
         if tasks := asyncio.all_tasks(self._loop):
             for task in tasks:
                 task.cancel()

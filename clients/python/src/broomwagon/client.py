@@ -145,7 +145,7 @@ class Client:
 
     @property
     def worker_id(self) -> str:
-        """Each connection has its own, unless one was given.
+        """The id of the worker. Each connection has its own, unless the caller gave one.
 
         :raises RuntimeError: the client was never connected
         """

@@ -187,7 +187,7 @@ class Rollout(JobRounds):
                 raise StepFailed(step, failed)
 
     def _warn_if_trained_before(self) -> None:
-        """There is nothing to train, and this process has trained nothing."""
+        """Warns once that the job was trained before: no prompts are left, and this process has trained none."""
         if self.step > 0 and not self._has_trained_here:
             self._has_trained_here = True
             logger.warning(

@@ -179,7 +179,7 @@ class Worker:
                     raise
                 if not isinstance(error, errors.Timeout):
                     await asyncio.sleep(pause_before_repeat(tries, error))
-                # Nothing can run, as after an empty answer.
+                # No request can run in a paused pool, so the claim ends as after an empty answer.
                 if isinstance(error, errors.PoolPaused):
                     return []
             tries += 1

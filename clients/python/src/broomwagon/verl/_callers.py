@@ -93,7 +93,7 @@ class Renewals:
                 return
 
 
-#: By the id of the actor of the balancer.
+#: Renewals by the id of the balancer's actor.
 _renewals: dict[bytes, Renewals] = {}
 _renewals_lock = threading.Lock()
 

@@ -18,7 +18,7 @@ class CutGroups:
 
     def __init__(self, load_balancer: Any) -> None:
         self._load_balancer = load_balancer
-        #: How often each was cut.
+        #: Number of cuts by group.
         self._cuts: dict[str, int] = {}
         #: One call for all requests of a group, and one for all that wait: an actor has room for 1,000 calls.
         self._calls: dict[str | int, asyncio.Task[tuple[int, list[str]]]] = {}
@@ -29,11 +29,11 @@ class CutGroups:
             self._cuts[group] = self._cuts.get(group, 0) + 1
 
     def ended(self, group: str) -> None:
-        """All samples of the group have ended."""
+        """Forgets a group whose samples have all ended."""
         self._cuts.pop(group, None)
 
     def cuts(self) -> int:
-        """How often the group of the current request was cut."""
+        """Number of cuts of the group of the current request."""
         return self._cuts.get(current_group.get() or "", 0)
 
     async def may_continue(self) -> None:

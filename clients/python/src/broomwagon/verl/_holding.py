@@ -37,7 +37,7 @@ class Holding:
             return await self._acquired
         except asyncio.CancelledError:
             if self._acquired.done() and not self._acquired.cancelled():
-                # Both at the same moment: the error, if it is one, is known now.
+                # The acquire ended at the moment of the cancellation. Reading its error marks it as handled.
                 self._acquired.exception()
             self._task.cancel()
             raise

@@ -28,7 +28,7 @@ class HeldRequest:
     request_id: str
     holding: Holding
     given: GivenServerId
-    #: On `time.monotonic`.
+    #: Start of the request, on `time.monotonic`.
     began_at: float
     silent_checks: int = 0
 

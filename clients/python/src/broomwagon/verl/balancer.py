@@ -161,7 +161,7 @@ class Balancer(Steps):
         return list(self._servers)
 
     async def get_handles(self) -> dict[str, Any]:
-        """For clients that take leases of the pool themselves."""
+        """The handles of the servers, for clients that take leases of the pool themselves."""
         return dict(self._servers)
 
     async def get_route(self) -> dict[str, Any]:

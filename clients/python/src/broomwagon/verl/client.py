@@ -56,7 +56,7 @@ class _Process:
         self.timeout = 0.0
         #: The pool has servers of others. Without them an acquire needs no labels, and costs the load-balancer less.
         self.is_shared = False
-        #: By server id, with the epoch that each belongs to.
+        #: Epoch and handle of each server, by its id.
         self._handles: dict[str, tuple[str, Any]] = {}
         self._opening = Opening(self._open)
 
@@ -92,8 +92,8 @@ class _Process:
 
 
 class LeasedClient(LLMServerClient):
-    """In the place of verl's LLMServerClient. `load_balancer_handle` is a `Balancer`, which has the handles of the
-    engines. The client is sent to the processes of agent loops, so it connects with its first request."""
+    """Replaces verl's LLMServerClient. `load_balancer_handle` is a `Balancer`, which has the handles of the engines.
+    The client is sent to the processes of agent loops, so it connects with its first request."""
 
     def __init__(self, config: Any, load_balancer_handle: Any = None, **options: Any) -> None:
         super().__init__(config=config, load_balancer_handle=load_balancer_handle, **options)
@@ -163,18 +163,18 @@ class LeasedClient(LLMServerClient):
         return output
 
     def _on_dispatch(self, request_id: str, inner_request_id: str, server: Any) -> None:
-        """For subclasses: before each call of an engine. The hooks have the names of verl's pull request 6865.
+        """Hook for subclasses before each call of an engine. The hooks have the names of verl's pull request 6865.
 
         :param inner_request_id: the id of the request on the engine
         :param server: the handle of its actor
         """
 
     def _on_complete(self, request_id: str) -> None:
-        """For subclasses: an engine has answered a call, or the call has failed."""
+        """Hook for subclasses after an engine has answered a call, or the call has failed."""
 
     def _on_cancel(self, request_id: str) -> None:
-        """For subclasses: a call was cancelled that an engine runs. The call is aborted on the engine, and
-        `_on_complete` follows when the engine has ended it."""
+        """Hook for subclasses after the cancellation of a call that an engine runs. The call is aborted on the engine,
+        and `_on_complete` follows when the engine has ended it."""
 
     async def report_failed(self, sample: FailedSample) -> None:
         """Reports a sample whose agent loop has failed to the trainer. Never raises: verl reports the failure too."""
@@ -265,7 +265,7 @@ class LeasedClient(LLMServerClient):
 
 
 class LeasedFullyAsyncClient(FullyAsyncLLMServerClient, LeasedClient):
-    """In the place of verl's FullyAsyncLLMServerClient: its loop that resumes aborted responses, over leases."""
+    """Replaces verl's FullyAsyncLLMServerClient: its loop that resumes aborted responses, over leases."""
 
     @property
     def _resumes(self) -> bool:

@@ -102,7 +102,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
         due = sum(self._is_due(groups[group]["global_steps"]) for group in oldest)
         is_tail = self._share == 1 and (len(oldest) >= batch or due > 0)
         if is_tail:
-            # All may continue; the step waits for a batch of them.
+            # All held groups may continue; the step waits for a batch of them.
             self._continued, held = oldest[:batch], []
         else:
             few = 0 if self._share == 1 else max(1, due, math.floor(self._share * batch))
