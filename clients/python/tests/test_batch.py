@@ -84,7 +84,7 @@ async def test_items_that_are_cancelled_while_they_wait_are_not_sent(monkeypatch
 async def test_an_acquire_without_an_answer_counts_from_when_it_was_sent(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who has answered while it was gathered may be the replica that hangs now."""
+    """A replica that has answered while the acquire was gathered may be the one that hangs now."""
     monkeypatch.setattr(_batch, "GATHER_TIME", 3600)
     async with client.lease("registers"):
         pass

@@ -133,7 +133,7 @@ async def test_a_worker_that_is_cancelled_at_any_await_leaks_nothing(job: str, i
             await client.settled()
             held = (len(client._session.attempts), len(client._session.leases), await leases_of(client))
             assert held == (0, 0, 0), f"cancelled at await {step}"
-            # Others are claims whose grant came after the cancellation: a sync returns them.
+            # Other attempts are claims whose grant came after the cancellation: a sync returns them.
             assert not begun & await attempts_of(client), f"cancelled at await {step}"
             assert [one for one in cancellation.tasks if not one.done()] == [], f"cancelled at await {step}"
             if ended > 2:

@@ -109,7 +109,7 @@ def test_a_client_of_another_event_loop_is_refused() -> None:
     for _ in range(2):
         with pytest.raises(RuntimeError, match="another event loop"):
             other.run_until_complete(asyncio.wait_for(acquire(), 30))
-        # From now on it is registered.
+        # This call registers the worker, so the second refusal is of a registered client.
         own.run_until_complete(acquire())
         own.run_until_complete(asyncio.wait_for(client.settled(), 30))
         assert own.run_until_complete(leases_of(client)) == 0

@@ -25,7 +25,7 @@ from broomwagon import (
 )
 
 COUNT = 9
-#: Every third one fails.
+#: Prompts of which every third one fails.
 PROMPTS = [{"text": f"prompt {number}", "id": f"row-{number}", "fails": number % 3 == 1} for number in range(COUNT)]
 POLICY: Any = {"name": "wait", "overProvision": 1, "shortfall": "accept-fewer", "maxFailures": 1}
 FAILED = [f"row-{number}" for number in range(COUNT) if number % 3 == 1]

@@ -178,11 +178,11 @@ async def test_a_wrong_pool_is_refused_at_once_with_the_pools_there_are(client: 
     async with Client(pool="misspelled") as misspelled:
         with pytest.raises(broomwagon.errors.PoolNotFound) as refused:
             await anext(misspelled.rollout("job").round(["a"]))
-        # Not repeated until the deadline of the call, which is two minutes.
+        # A retryable error would be repeated until the deadline of the call, which is two minutes.
         assert not refused.value.retryable
         assert refused.value.field == "pool"
         assert "There is no pool 'misspelled' at nats://" in str(refused.value)
-        # The message names the first eight, and pools of other tests may come first.
+        # The message names the first eight pools, and pools of other tests may come first.
         assert len(str(refused.value).partition("there are: ")[2].split(", ")) >= 1
         assert client.pool in (await client.call("pool.find", {"name": client.pool}))["pools"]
         with pytest.raises(broomwagon.errors.PoolNotFound):

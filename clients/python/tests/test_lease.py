@@ -206,7 +206,7 @@ async def test_a_fenced_worker_registers_again(client: Client) -> None:
     used = client.lease("request")
     task = asyncio.create_task(use())
     await until_set(holding)
-    # Another process with the same id.
+    # Another process registers with the same worker id.
     await client.call("worker.register", {"workerId": client.worker_id, "registrationId": uuid4().hex})
     with pytest.raises(LeaseStopped) as stopped:
         await task

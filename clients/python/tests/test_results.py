@@ -17,7 +17,7 @@ from broomwagon.results import read_sample
 
 
 class StoredParts:
-    """In place of `Payloads`: the parts of one sample."""
+    """Stand-in for `Payloads` with the parts of one sample."""
 
     def __init__(self, parts: list[dict[str, Any]]) -> None:
         self.parts = parts

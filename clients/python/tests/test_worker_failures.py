@@ -127,7 +127,7 @@ async def test_the_end_of_an_acquire_without_a_server_has_its_reason(client: Cli
                 async with attempt.server(timeout=0.01):
                     raise AssertionError("the acquire was granted")
         if attempt.group_id == "2":
-            # Not of an acquire of the attempt.
+            # This error does not come from an acquire of the attempt.
             raise errors.NoServerAvailable("of the agent loop", retryable=True)
         async with attempt.server():
             attempt.add([1], "x")

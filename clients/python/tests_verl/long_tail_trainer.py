@@ -135,7 +135,7 @@ async def trainer(make: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def end(trainer: Any) -> None:
-    """All processes of a training but its engines and the TransferQueue, which verl restores from a checkpoint."""
+    """Kills the processes of a training but its engines and TransferQueue, which verl restores from a checkpoint."""
     for actor in (*trainer.agent_loop_manager.agent_loop_workers, trainer.llm_server_manager.global_load_balancer):
         ray.kill(actor)
 

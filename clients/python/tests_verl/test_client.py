@@ -102,7 +102,7 @@ async def test_samples_of_one_prompt_are_siblings_for_the_pool(balancer: Any, se
     finally:
         await own.call("pool.configure", {"groupPlacement": "group-spread"})
     counts = await asyncio.gather(*(server.running.remote() for server in servers.values()))
-    # Without the prompt each server has two of them.
+    # Without the id of the prompt, each server would have two of the samples.
     assert sorted(map(len, counts)) == [0, 4]
     assert prompt_group.get() is None
     await asyncio.gather(*(server.raise_limit.remote() for server in servers.values()))

@@ -53,7 +53,7 @@ async def test_the_rollouter_creates_agent_loops_with_leases(
 def test_another_rollouter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Changed:
         async def _init_async_rollout_manager(self) -> None:
-            """Another way to create the manager."""
+            """Creates the manager in another way."""
 
     monkeypatch.setattr(rollouter, "FullyAsyncRollouter", ray.remote(Changed))
     monkeypatch.setattr(rollouter, "FullyAsyncAgentLoopManager", "unchanged")

@@ -30,7 +30,7 @@ async def order(name: str, what: str) -> None:
 
 @pytest.fixture
 async def load_balancers() -> AsyncIterator[None]:
-    """Both run before the test, and after it."""
+    """Starts both load-balancers again after the test."""
     yield
     await asyncio.gather(*(order(name, "start") for name in NAMES))
 

@@ -24,7 +24,7 @@ pytest_plugins = ["cluster"]
 
 IDS = [f"det-{n}" for n in range(24)]
 MODULE = import_module(f"verl.workers.rollout.{'router' if HAS_ROUTERS else 'llm_server'}")
-#: With the effect of each at Broomwagon.
+#: Settings of verl's balancer, with the effect of each in Broomwagon.
 KNOWN = {
     "servers": "all of them get requests",
     "max_cache_size": "none: sessions are those of the pool",

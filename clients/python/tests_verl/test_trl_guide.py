@@ -22,7 +22,7 @@ def test_the_guide_names_the_release() -> None:
 def test_trl_takes_the_settings(tmp_path: Path) -> None:
     block = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)[0]
     names: dict[str, Any] = {}
-    # Without a GPU the default precision is refused.
+    # TRL refuses the default precision without a GPU.
     exec(block.replace("GRPOConfig(", f"GRPOConfig(output_dir={str(tmp_path)!r}, bf16=False, use_cpu=True, "), names)
     config: GRPOConfig = names["config"]
     assert (config.use_vllm, config.vllm_mode) == (True, "server")
