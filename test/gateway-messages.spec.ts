@@ -2,7 +2,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { beforeEach, expect, it } from 'vitest';
-import { chatOfMessages } from '../apps/gateway/src/messages/messages-request';
+import { chatOfMessages } from '../apps/gateway/src/dialects/messages/messages-request';
 import { inEngine, inject } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, post } from './system/gateway';
 import { useGateway } from './system/gateway-bench';

@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import { beforeEach, expect, it } from 'vitest';
-import { chatOfResponses } from '../apps/gateway/src/responses/responses-request';
+import { chatOfResponses } from '../apps/gateway/src/dialects/responses/responses-request';
 import { inEngine, inject } from '../lab/engine-simulator/src/test-engine';
 import { post } from './system/gateway';
 import { useGateway } from './system/gateway-bench';

@@ -1,6 +1,6 @@
 import { Injectable, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import { HolderLifecycle, WorkerSession } from '@broomwagon/generation';
-import { GenerationRegistry } from './generations/generation-registry';
+import { GenerationRegistry } from './core/generation-registry';
 
 /** Registers the gateway when it starts, and ends its generations before NATS is closed. */
 @Injectable()

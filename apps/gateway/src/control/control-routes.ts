@@ -4,7 +4,7 @@ import { httpStatusOf, invalidField, isBroomwagonError, type PausePoolRequest } 
 import { ControlPlane } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
-import { textOf } from '../http/placement';
+import { textOf } from '../http/headers';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { CONTROL_CALLS, type ControlCall } from './control-table';

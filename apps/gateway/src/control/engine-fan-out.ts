@@ -5,7 +5,7 @@ import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
 import { pagesOf } from '@broomwagon/state';
 import { poolServers } from '../fleet/pool-servers';
 import { GatewayConfig } from '../gateway.config';
-import { isCount } from '../http/read-fields';
+import { isCount } from '../fields/read-fields';
 import type { ControlCall } from './control-table';
 import type { EngineAnswer } from './engine-answer';
 import { bodiesWithRanks } from './rank-offsets';

@@ -1,31 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, includesRole, invalidField, isBroomwagonError } from '@broomwagon/contracts';
 import { inSpan } from '@broomwagon/messaging';
-import { AboutRoutes } from '../about/about-routes';
-import { ChatRoutes } from '../chat/chat-routes';
-import { ControlRoutes } from '../control/control-routes';
-import { FleetRoutes } from '../fleet/fleet-routes';
-import { RllmWorkers } from '../fleet/rllm-workers';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { ApiKeys, type Caller } from '../keys/api-keys';
 import { allowOrigins } from '../keys/cross-origin';
 import { toCallerError } from '../keys/hidden-addresses';
-import { MessagesRoutes } from '../messages/messages-routes';
-import { ResponsesRoutes } from '../responses/responses-routes';
-import { ROUNDS_ERRORS, RoundsRoutes } from '../rounds/rounds-routes';
-import { SglangControl } from '../sglang/sglang-control';
-import { SglangGenerate } from '../sglang/sglang-generate';
-import { RllmRoutes } from '../trajectories/rllm-routes';
-import { TrajectoryRoutes } from '../trajectories/trajectory-routes';
-import { TokenizerRoutes } from '../tokenizer/tokenizer-routes';
-import { VllmRoutes } from '../vllm/vllm-routes';
-import { SkyRlRoutes } from '../vllm/skyrl-routes';
 import { cutIfStalled } from './client-connection';
-import { takeProgram, textOf } from './placement';
+import { textOf } from './headers';
+import { takeProgram } from './program-id';
 import { readObject } from './read-object';
-import type { Exchange, Route } from './route';
+import { type Exchange, type Route, type ErrorForm, type RouteSource, ROUTE_SOURCES } from './route';
 import { errorBody, sendJson, toHttpStatus } from './send-json';
 import { isBegun } from './silence-keeper';
 
@@ -47,7 +33,6 @@ const PARAMETER_PATHS: [RegExp, string][] = [
 /** Paths of the Nest routes, as in every service. */
 const METRICS_PATH = '/metrics';
 const NEST_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/startupz', METRICS_PATH]);
-const ROUNDS_PATH = '/rounds/v1/';
 /** Label of requests whose path has no route: labels of metrics have few values. */
 const UNKNOWN = 'unknown';
 /** Time without a read after which a client is disconnected, milliseconds. */
@@ -66,43 +51,12 @@ export class DataPlane {
   private readonly maxPathLength: number;
 
   constructor(
-    generate: SglangGenerate,
-    control: SglangControl,
-    vllm: VllmRoutes,
-    chat: ChatRoutes,
-    messages: MessagesRoutes,
-    responses: ResponsesRoutes,
-    tokenizer: TokenizerRoutes,
-    fleet: FleetRoutes,
-    steering: ControlRoutes,
-    rounds: RoundsRoutes,
-    trajectories: TrajectoryRoutes,
-    rllm: RllmRoutes,
-    rllmWorkers: RllmWorkers,
-    skyrl: SkyRlRoutes,
-    about: AboutRoutes,
+    @Inject(ROUTE_SOURCES) private readonly sources: readonly RouteSource[],
     private readonly keys: ApiKeys,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
-    const dialects = [
-      generate,
-      control,
-      vllm,
-      chat,
-      messages,
-      responses,
-      tokenizer,
-      fleet,
-      steering,
-      rounds,
-      trajectories,
-      rllm,
-      rllmWorkers,
-      skyrl,
-      about,
-    ];
-    this.routes = new Map(dialects.flatMap(({ routes }) => Object.entries(routes)));
+    this.routes = new Map(sources.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
     this.maxPathLength = Math.max(...[...this.paths.keys()].map(({ length }) => length));
   }
@@ -118,7 +72,7 @@ export class DataPlane {
     response.once('close', () => this.metrics.requests.inc({ route: label, status: String(response.statusCode) }));
     if (ofPath === undefined) {
       const error = new BroomwagonError('ROUTE_NOT_FOUND', 'There is no such path');
-      this.refuse(error, request, response, rest.startsWith(ROUNDS_PATH) ? ROUNDS_ERRORS : {});
+      this.refuse(error, request, response, this.sources.find(({ prefix }) => prefix && rest.startsWith(prefix)) ?? {});
       return true;
     }
     if (route === undefined) response.setHeader('Allow', this.methodsOf(path));
@@ -214,12 +168,7 @@ export class DataPlane {
   }
 
   /** Answers with an error, in the form of its path. */
-  private refuse(
-    cause: unknown,
-    request: IncomingMessage,
-    response: ServerResponse,
-    route: Pick<Route, 'errorBody' | 'hasErrorType'>,
-  ): void {
+  private refuse(cause: unknown, request: IncomingMessage, response: ServerResponse, route: ErrorForm): void {
     const error = typed(cause);
     if (error.code === 'INTERNAL') this.logger.error({ err: cause }, 'A request failed');
     if ((response.headersSent && !isBegun(response)) || response.destroyed) {

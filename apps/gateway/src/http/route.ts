@@ -17,20 +17,34 @@ export interface Exchange {
   digest: () => string;
 }
 
+/** The form of errors; all routes of a path have the same form. */
+export interface ErrorForm {
+  /** Makes the field `error` of an answer. Default: the form of OpenAI. */
+  errorBody?(error: BroomwagonError): object;
+  /** The answer of an error has `type: error` beside the field `error`. */
+  hasErrorType?: boolean;
+}
+
 /** A route of a dialect. Its errors are answered in the form of the dialect. */
-export interface Route {
+export interface Route extends ErrorForm {
   /** The route needs no key, and its body is not read. */
   isPublic?: boolean;
   /** Lowest role of the key. Default: `client`. */
   role?: Role;
   /** Maximum size of the body, bytes; 0: the route reads the body itself. Default: MAX_BODY_BYTES. */
   maxBodyBytes?: number;
-  /** Makes the field `error` of an answer; all routes of a path have the same function. Default: the form of OpenAI. */
-  errorBody?(error: BroomwagonError): object;
-  /** The answer of an error has `type: error` beside the field `error`. */
-  hasErrorType?: boolean;
   answer(exchange: Exchange): void | Promise<void>;
 }
 
 /** Routes by `METHOD /path`. */
 export type Routes = Record<string, Route>;
+
+/** A provider with routes. */
+export interface RouteSource extends ErrorForm {
+  readonly routes: Routes;
+  /** Beginning of its paths: paths with this prefix and without a route are answered in the form of its errors. */
+  readonly prefix?: string;
+}
+
+/** Token of all providers with routes, which are listed in gateway.routes.ts. */
+export const ROUTE_SOURCES = Symbol('route sources');

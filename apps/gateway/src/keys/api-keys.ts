@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { BroomwagonError, type Integer, type Role, type TokenStatus } from '@broomwagon/contracts';
 import { CredentialStore, TokenCache } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
-import { utf8Of } from '../http/read-fields';
+import { utf8Of } from '../fields/read-fields';
 import { refuseOtherSites } from './other-sites';
 import { RequestLimits } from './request-limits';
 

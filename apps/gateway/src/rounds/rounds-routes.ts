@@ -2,18 +2,16 @@ import { Injectable } from '@nestjs/common';
 import { BroomwagonError, LIMITS, type OperationName, OPERATIONS, TRAINER_OPERATIONS } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { decodeBody, validate, waitMsOf } from '@broomwagon/messaging';
-import type { Exchange, Route, Routes } from '../http/route';
+import type { Exchange, Route, Routes, RouteSource } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { CALL_TIMEOUT_MS } from './calls';
 import { PayloadBytes } from './payload-bytes';
 import { ResultsStream } from './results-stream';
 
-/** Errors in the form of NATS, also for paths that are no operation. */
-export const ROUNDS_ERRORS: Pick<Route, 'errorBody'> = { errorBody: (error) => error.toWire() };
-
 /** The operations of trainers over HTTP, with the same requests, replies and errors as on NATS. */
 @Injectable()
-export class RoundsRoutes {
+export class RoundsRoutes implements RouteSource {
+  readonly prefix = '/rounds/v1/';
   readonly routes: Routes = {};
 
   constructor(
@@ -33,13 +31,16 @@ export class RoundsRoutes {
     this.routes[`${method} /rounds/v1/{pool}/${operation}`] = {
       role: TRAINER_OPERATIONS.get(operation),
       maxBodyBytes,
-      ...ROUNDS_ERRORS,
+      errorBody: this.errorBody,
       answer: (exchange) => {
         this.requirePool(exchange);
         return answer(exchange);
       },
     };
   }
+
+  /** Errors in the form of NATS, also for paths that are no operation. */
+  readonly errorBody = (error: BroomwagonError): object => error.toWire();
 
   private async call(operation: OperationName, { response, bytes }: Exchange): Promise<void> {
     // Half a surrogate pair is replaced as on NATS.

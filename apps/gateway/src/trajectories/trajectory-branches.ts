@@ -1,6 +1,6 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { turnNumber, type SetBack, type TurnRecord, type TurnTokens } from '@broomwagon/state';
-import { readTurnChat } from './turn-messages';
+import { readTurnChat } from '../core/recording/turn-messages';
 
 /**
  * Branches of a trajectory: the turns from a first turn to one that no other turn extends. Turns that extend the same

@@ -6,7 +6,7 @@ import { BroomwagonError, includesRole } from '@broomwagon/contracts';
 import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TrajectoryRead } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
-import { checkedSession } from '../http/placement';
+import { checkedSession } from '../answers/placement';
 import type { Caller } from '../keys/api-keys';
 
 /** Maximum time for which an answer waits for tokens of a failing payload store, milliseconds. */

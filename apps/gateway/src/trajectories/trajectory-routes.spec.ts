@@ -5,7 +5,7 @@ import type { PayloadStore, TrajectoryStore } from '@broomwagon/state';
 import { expect, it } from 'vitest';
 import { GatewayConfig } from '../gateway.config';
 import type { Exchange } from '../http/route';
-import type { TrajectoryRecorder } from './trajectory-recorder';
+import type { TrajectoryRecorder } from '../core/recording/trajectory-recorder';
 import { TrajectoryReader } from './trajectory-reader';
 import { TrajectoryRoutes } from './trajectory-routes';
 

@@ -4,14 +4,15 @@ import { includesRole, invalidField, type JobId } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { trajectoryIdOf, TrajectoryStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
-import { boundSession, checkedSession } from '../http/placement';
-import { isSet, jsonText, requiredObject } from '../http/read-fields';
+import { checkedSession } from '../answers/placement';
+import { boundSession } from '../core/bound-session';
+import { isSet, jsonText, requiredObject } from '../fields/read-fields';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import type { Caller } from '../keys/api-keys';
 import { BranchReader, branchesOf } from './trajectory-branches';
 import { type FoundTrajectory, TrajectoryReader } from './trajectory-reader';
-import { checkedJob, TrajectoryRecorder } from './trajectory-recorder';
+import { checkedJob, TrajectoryRecorder } from '../core/recording/trajectory-recorder';
 
 /** Maximum size of `metadata` of a session as JSON, bytes: lists of sessions contain it. */
 const MAX_METADATA_BYTES = 4_096;

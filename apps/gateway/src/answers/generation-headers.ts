@@ -1,0 +1,83 @@
+import type { ServerResponse } from 'node:http';
+import type { Generation } from '../core/generation';
+
+/** Sets headers with the state of a generation so far, unless the headers are sent. */
+export function setHeaders(generation: Generation, response: ServerResponse): void {
+  if (response.headersSent) return;
+  const { serverId, spans, isVersionReported } = generation;
+  const { attempts, queueMs, firstTokenMs } = countsOf(generation);
+  const versions = spans
+    .map(({ version, start, end }) => `${encodeURIComponent(version.toWellFormed())}:${start}-${end}`)
+    .join(',');
+  response.setHeader('x-broomwagon-attempts', attempts);
+  if (serverId !== undefined) response.setHeader('x-broomwagon-server', encodeURIComponent(serverId));
+  if (versions !== '') response.setHeader('x-broomwagon-weight-versions', versions);
+  if (versions !== '' && !isVersionReported) response.setHeader('x-broomwagon-weight-source', 'lease');
+  if (queueMs !== undefined) response.setHeader('x-broomwagon-queue-ms', queueMs);
+  if (firstTokenMs !== undefined) response.setHeader('x-broomwagon-first-token-ms', firstTokenMs);
+}
+
+function countsOf({ attempts, startedAt, grantedAt, firstTokenAt }: Generation) {
+  const sinceMs = (from?: number, to?: number): number | undefined =>
+    from === undefined || to === undefined ? undefined : Math.round(to - from);
+  return { attempts, queueMs: sinceMs(startedAt, grantedAt), firstTokenMs: sinceMs(grantedAt, firstTokenAt) };
+}
+
+/** Values of the answer headers, as a field of the body. */
+export function detailsOf(generation: Generation): object {
+  const { serverId, spans, isVersionReported } = generation;
+  const { attempts, queueMs, firstTokenMs } = countsOf(generation);
+  const recorded = recordedOf([generation]);
+  return {
+    attempts,
+    ...(serverId !== undefined && { server: serverId }),
+    weight_versions: spans,
+    ...(spans.length > 0 && { weight_source: isVersionReported ? 'engine' : 'lease' }),
+    ...(queueMs !== undefined && { queue_ms: queueMs }),
+    ...(firstTokenMs !== undefined && { first_token_ms: firstTokenMs }),
+    ...(recorded !== '' && { trajectory: recorded, stamp: stampOf([generation]) }),
+  };
+}
+
+/** Name of the header of a whole response, and of the trailer of a stream. */
+const RECORDED = 'x-broomwagon-trajectory';
+const STAMP = 'x-broomwagon-stamp';
+
+/** Sets headers with the turns of the trajectory that the response is, whether each is recorded, and the stamp. */
+export function setRecorded(generations: Generation[], response: ServerResponse): void {
+  if (response.headersSent) return;
+  for (const [name, value] of Object.entries(recordedFields(generations))) response.setHeader(name, value);
+}
+
+/** Announces trailers at the start of a response whose turns are recorded only at its end. */
+export function announceRecorded(generations: Generation[], response: ServerResponse): void {
+  setRecorded(generations, response);
+  // Answers of HTTP/1.0 have no trailers.
+  if (!response.hasHeader(RECORDED) || !response.useChunkedEncodingByDefault) return;
+  response.setHeader('trailer', `${RECORDED}, ${STAMP}`);
+}
+
+/** Adds the trailers at the end of an announced response. */
+export function addRecorded(generations: Generation[], response: ServerResponse): void {
+  const fields = recordedFields(generations);
+  if (Object.keys(fields).length > 0) response.addTrailers(fields);
+}
+
+function recordedFields(generations: Generation[]): Record<string, string> {
+  const recorded = recordedOf(generations);
+  const stamp = stampOf(generations);
+  return { ...(recorded !== '' && { [RECORDED]: recorded }), ...(stamp !== undefined && { [STAMP]: stamp }) };
+}
+
+function stampOf(generations: Generation[]): string | undefined {
+  return generations.findLast(({ recording }) => recording?.stamp !== undefined)?.recording?.stamp;
+}
+
+function recordedOf(generations: Generation[]): string {
+  return generations
+    .flatMap(({ recording }) => recording ?? [])
+    .map(({ state, turn, number = turn, reason }) =>
+      [state, number ?? '', ...(state === 'missing' ? [reason] : [])].join(':'),
+    )
+    .join(',');
+}

@@ -1,0 +1,156 @@
+import { BroomwagonError, isBroomwagonError, isMultimodal } from '@broomwagon/contracts';
+import {
+  type EngineAdapter,
+  type GenerationRequest,
+  randomEngineRequestId,
+  requestedModel,
+  sampleSeed,
+} from '@broomwagon/engines';
+import { countContextTokens, type Lease, type LeaseRequest } from '@broomwagon/generation';
+import { boundSession } from './bound-session';
+import type { Generation, GenerationEnd } from './generation';
+
+/**
+ * Ways to continue a response with its tokens. `parsed-at-end`: a chat whose tokens are more than content. The engine
+ * does not parse the tokens of a call with token ids, so the whole message is parsed at its end.
+ */
+type Continuation = 'exact' | 'parsed-at-end';
+
+/** Undefined: the response starts again, or ends with the error. */
+export function continuationOf(generation: Generation): Continuation | undefined {
+  const { tokens, input, needsLogprobs } = generation;
+  const { message, allIds } = tokens;
+  if (!input.isContinued || (needsLogprobs && tokens.allLogprobs === undefined)) return undefined;
+  if (message === undefined) {
+    // Without texts it is unknown whether a stop text crosses the cut.
+    if ((input.sampling.stop ?? []).length > 0 && tokens.count > 0 && tokens.text === '') return undefined;
+    return input.prompt.promptTokenIds === undefined || allIds !== undefined ? 'exact' : undefined;
+  }
+  if (promptIdsOf(generation) === undefined) return undefined;
+  if (message.isInContent && !input.hasTools) return 'exact';
+  // Tokens that are parsed at the end include the tokens of the stop text.
+  return (input.sampling.stop ?? []).length > 0 ? undefined : 'parsed-at-end';
+}
+
+/**
+ * Whether a response may move to another engine. A response that cannot be continued exactly on every engine runs to
+ * its end at its present engine.
+ */
+export function isMovable(generation: Generation): boolean {
+  if (generation.input.passed !== undefined) return false;
+  return generation.tokens.count === 0 || continuationOf(generation) === 'exact';
+}
+
+/**
+ * Whether a response may be cut for new weights. A response that would lose its tokens, such as structured output, is
+ * not cut.
+ */
+export function isCuttable(generation: Generation): boolean {
+  if (generation.input.passed !== undefined) return false;
+  return generation.tokens.count === 0 || continuationOf(generation) !== undefined;
+}
+
+/** Prepares a repeated call. @returns the end, if the tokens so far can neither be continued nor generated again */
+export function prepareRepeat(generation: Generation, error?: Error): GenerationEnd | undefined {
+  const { count, message } = generation.tokens;
+  if (generation.answer !== undefined) return beginAgain(generation, error);
+  if (count === 0) return undefined;
+  const continuation = continuationOf(generation);
+  if (continuation === undefined) return beginAgain(generation, error);
+  if (message !== undefined) message.isParsedAtEnd = continuation === 'parsed-at-end';
+  return undefined;
+}
+
+/**
+ * Like {@link prepareRepeat}, for the engine of the call: the tokens of a chat are kept only if this engine can parse
+ * them.
+ */
+export async function prepareCall(generation: Generation, engine: EngineAdapter): Promise<GenerationEnd | undefined> {
+  const end = prepareRepeat(generation);
+  if (end !== undefined || generation.tokens.message?.isParsedAtEnd !== true) return end;
+  // An engine that does not answer fails the call too, and the tokens are kept for the next engine.
+  const canParse = await engine.canParseChats().catch(() => true);
+  return canParse ? undefined : beginAgain(generation);
+}
+
+/**
+ * Parses the message of a chat that is parsed at its end. No `end`: the response is generated again. An aborted chat
+ * whose message cannot be parsed ends with the parts and token ids so far, and the error beside the end.
+ */
+export async function parseAtEnd(
+  generation: Generation,
+  engine: EngineAdapter,
+  end: GenerationEnd,
+): Promise<{ end?: GenerationEnd; error?: Error }> {
+  const { tokens, input, promptTokenIds } = generation;
+  const { message, text, allIds } = tokens;
+  if (message?.isParsedAtEnd !== true || end.reason === 'error') return { end };
+  let error: Error;
+  try {
+    const { prompt } = input;
+    const { reason: finishReason } = end;
+    const chat = { prompt, promptTokenIds: promptTokenIds!, tokenIds: allIds!, text, finishReason };
+    if (message.settle(await engine.parseChat(chat), generation.isSent)) return { end };
+    error = new BroomwagonError('ENGINE_PROTOCOL', 'The parsed message does not begin with what was sent of it');
+  } catch (cause) {
+    error = cause as Error;
+  }
+  return { end: end.reason === 'abort' ? end : beginAgain(generation, error), error };
+}
+
+/** Removes all tokens, or ends the response if some were sent to the client. */
+function beginAgain(generation: Generation, error?: Error): GenerationEnd | undefined {
+  if (generation.isSent) {
+    const reason = 'The call ended early, and this request cannot be continued exactly';
+    return { reason: 'error', error: error ? asOurs(error) : new BroomwagonError('ENGINE_ERROR', reason) };
+  }
+  generation.restart();
+  return undefined;
+}
+
+/** Ids of the prompt of a continued call; undefined if the response has no ids, or the prompt is more than its ids. */
+function promptIdsOf({ tokens, promptTokenIds, input: { prompt } }: Generation): number[] | undefined {
+  return tokens.allIds === undefined || isMultimodal(prompt) ? undefined : promptTokenIds;
+}
+
+export function asOurs(error: Error): BroomwagonError {
+  return isBroomwagonError(error) ? error : new BroomwagonError('INTERNAL', 'The generation failed; see the log');
+}
+
+/** The next call of an engine, with all tokens so far. */
+export function requestOf(generation: Generation, { dialect }: Lease): GenerationRequest {
+  const { tokens, input, needsLogprobs } = generation;
+  const { maxTokens } = input;
+  const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
+  // `/generate` of SGLang returns the texts of the tokens of a chat only with this field.
+  const hasTokenTexts = tokens.message !== undefined && input.sampling.logprobs === true && dialect === 'sglang';
+  const { engineFields: given } = input.prompt;
+  const engineFields = hasTokenTexts ? { ...given, return_text_in_logprobs: true } : given;
+  const prompt =
+    promptTokenIds === undefined
+      ? { ...input.prompt, ...(engineFields && { engineFields }) }
+      : { promptTokenIds, engineFields };
+  const { seed } = input.sampling;
+  // SGLang hashes the position into its random numbers; other engines would draw the same numbers again.
+  const isDerived = seed !== undefined && tokens.count > 0 && dialect !== 'sglang';
+  const sample = { job: '', groupId: '', sampleIndex: 0, madeTokens: tokens.count };
+  const sampling = {
+    ...input.sampling,
+    ...(needsLogprobs && { logprobs: true }),
+    ...(isDerived && { seed: sampleSeed(seed, sample) }),
+  };
+  const made =
+    tokens.count === 0 ? undefined : { tokenCount: tokens.count, tokenIds: tokens.allIds, text: tokens.text };
+  return { engineRequestId: randomEngineRequestId(), prompt, sampling, maxTokens, made };
+}
+
+export function leaseRequestOf({ id, tokenId, tokens, input: { placement, prompt } }: Generation): LeaseRequest {
+  const { sessionId, ...others } = placement;
+  return {
+    sessionId: sessionId === undefined ? undefined : boundSession(sessionId, tokenId),
+    requestId: id,
+    model: requestedModel(prompt),
+    contextTokens: countContextTokens(prompt, tokens.count),
+    ...others,
+  };
+}

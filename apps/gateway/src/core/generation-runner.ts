@@ -1,0 +1,289 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { withoutQuote } from '@broomwagon/engines';
+import {
+  classifyFailure,
+  ControlPlane,
+  EngineAdapters,
+  EngineCalls,
+  type Generated,
+  HeldLeases,
+  type Lease,
+  LeaseAcquirer,
+  LeaseReleaser,
+  MovableCall,
+  toReleaseOutcome,
+  unlessAborted,
+  WorkerSession,
+} from '@broomwagon/generation';
+import { reportExperts } from './generation-experts';
+import { GatewayConfig } from '../gateway.config';
+import { GatewayMetrics } from '../gateway-metrics';
+import { isCount } from '../fields/read-fields';
+import { runPassed } from './run-passed';
+import { TrajectoryRecorder } from './recording/trajectory-recorder';
+import {
+  asOurs,
+  isCuttable,
+  isMovable,
+  leaseRequestOf,
+  parseAtEnd,
+  prepareCall,
+  prepareRepeat,
+  requestOf,
+} from './continuation';
+import { FailureLimit } from './failure-limit';
+import { abortOf, endOfAborts, endOfRefusal, refusalOf, stopped } from './generation-ends';
+import { GenerationClaims } from './generation-claims';
+import type { Generation, GenerationEnd } from './generation';
+import { ResumePacer } from './resume-pacer';
+import { reportedSpans } from './weight-spans';
+
+const TRANSFER_DEADLINE_MS = 5_000;
+/** Refusals of a move after which the lease is still on its server. */
+const STAYS = ['SERVER_NOT_FOUND', 'SERVER_NOT_READY', 'SERVER_FULL', 'SERVER_UNSUITABLE', 'POOL_PAUSED'] as const;
+
+/** Runs generations: acquire, call, release, until the response is complete. */
+@Injectable()
+export class GenerationRunner {
+  private readonly logger = new Logger(GenerationRunner.name);
+  private readonly pacer = new ResumePacer(
+    this.config.maxStartingResumes,
+    this.config.engineFirstTokenTimeoutMs,
+    (waiting) => this.metrics.resumesWaiting.set(waiting),
+  );
+
+  constructor(
+    private readonly session: WorkerSession,
+    private readonly acquirer: LeaseAcquirer,
+    private readonly releaser: LeaseReleaser,
+    private readonly leases: HeldLeases,
+    private readonly engines: EngineAdapters,
+    private readonly calls: EngineCalls,
+    private readonly recorder: TrajectoryRecorder,
+    private readonly controlPlane: ControlPlane,
+    private readonly claims: GenerationClaims,
+    private readonly metrics: GatewayMetrics,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /** Never throws: whatever happens, the generation ends. */
+  async run(generation: Generation): Promise<void> {
+    let end: GenerationEnd;
+    try {
+      end = await this.repeat(generation);
+      await reportExperts(generation);
+    } catch (error) {
+      this.logger.error({ id: generation.id, err: error }, 'The generation failed because of a defect');
+      end = { reason: 'error', error: new BroomwagonError('INTERNAL', 'The generation failed; see the log') };
+    }
+    const outcome = end.reason === 'error' ? end.error.code : end.reason;
+    if (end.reason === 'error' && outcome.startsWith('ENGINE_')) {
+      // Clients do not get the addresses in this message.
+      this.logger.warn({ id: generation.id }, `Engines ended the generation: ${withoutQuote(end.error.message)}`);
+    }
+    this.metrics.generations.inc({ outcome });
+    this.metrics.begunAgain.inc(generation.restarts);
+    await generation.turnBegun;
+    if (generation.restoredEnd === undefined) await this.recorder.record(generation, end);
+    // The client may repeat its request, or use its id again, as soon as it has received the end.
+    await this.claims.end(generation, end);
+    generation.finish(end);
+  }
+
+  private async repeat(generation: Generation): Promise<GenerationEnd> {
+    const failures = new FailureLimit(this.config);
+    let mostKept = 0;
+    for (;;) {
+      const worker = this.session.current() ?? (await unlessAborted(generation.signal, this.session.established()));
+      if (worker === undefined) return stopped(generation);
+      const refused = await this.claims.take(generation, worker);
+      if (refused !== undefined) return { reason: 'error', error: refused };
+      if (generation.stoppedBy !== undefined) return stopped(generation);
+      if (generation.restoredEnd !== undefined) return generation.restoredEnd;
+      // A repeat that another replica answers must not take the turn of the first request.
+      generation.turnBegun ??= this.recorder.begin(generation);
+      const call = new MovableCall(worker, { requestId: generation.id });
+      call.isMovable = () => isMovable(generation);
+      call.isCuttable = () => isCuttable(generation);
+      generation.call = call;
+      // A client that has received nothing can repeat its request.
+      const isWaiting = generation.attempts > 0;
+      const { deadline, failedServers: avoidServers } = failures;
+      const wanted = { ...leaseRequestOf(generation), avoidServers };
+      const acquisition = await this.acquirer.acquire(call, wanted, { endsWhenFull: !isWaiting, deadline });
+      await generation.turnBegun;
+      let end: GenerationEnd | undefined;
+      let error: Error | undefined;
+      let [abort, lease]: [GenerationEnd?, Lease?] = [];
+      if ('lease' in acquisition) {
+        generation.grantedAt ??= performance.now();
+        ({ end, error, abort, lease } = await this.callUnderLease(generation, call, acquisition.lease));
+      } else {
+        end = endOfRefusal(generation, failures.explain(acquisition));
+      }
+      if (end !== undefined) {
+        if (error !== undefined) this.logger.warn({ id: generation.id, err: error }, 'The message was not parsed');
+        return end;
+      }
+      if (generation.stoppedBy !== undefined) return stopped(generation);
+      const refusal = prepareRepeat(generation, error);
+      if (refusal !== undefined) return refusal;
+      // Tokens that the response loses when it starts again are no progress.
+      if (generation.tokens.count > mostKept) {
+        mostKept = generation.tokens.count;
+        failures.clear();
+      }
+      if (lease !== undefined && (error !== undefined || abort !== undefined)) {
+        const pauseMs = failures.pauseAfter(error, lease);
+        if (pauseMs === undefined) return error ? failures.endWith(error) : endOfAborts(generation, abort!);
+        if (pauseMs > 0) await delay(pauseMs, undefined, { signal: generation.signal }).catch(() => undefined);
+      }
+      const cause = abort === undefined ? call.cause : 'engine-abort';
+      this.metrics.continued.inc({ cause: error === undefined ? (cause ?? 'refused') : classifyFailure(error) });
+    }
+  }
+
+  /**
+   * Runs on the server of the lease, and on each server that the lease is moved to. No `end`: the generation must be
+   * continued; then `abort` is the abort by the engine, if there was one, and `lease` the lease of the last call.
+   */
+  private async callUnderLease(
+    generation: Generation,
+    first: MovableCall,
+    granted: Lease,
+  ): Promise<{ end?: GenerationEnd; error?: Error; abort?: GenerationEnd; lease?: Lease }> {
+    let [call, lease] = [first, granted];
+    for (;;) {
+      const engine = this.engines.of(lease);
+      const refusal = await prepareCall(generation, engine);
+      if (refusal !== undefined) {
+        void this.releaser.release(call, { leaseId: lease.leaseId }, 'aborted', 0);
+        return { end: refusal };
+      }
+      const { leaseId } = lease;
+      const generated = await this.callEngine(generation, call, lease).catch((defect: unknown) => {
+        void this.releaser.release(call, { leaseId }, 'failed', 0);
+        throw defect;
+      });
+      const end = this.endOf(generation, call, generated);
+      const { target } = call;
+      if (end === undefined && call.cause === 'move' && target !== undefined && generation.stoppedBy === undefined) {
+        const moved = await this.transfer(generation, call, lease);
+        if (moved === undefined) {
+          void this.releaser.release(call, { leaseId: lease.leaseId }, 'aborted', generated.tokenCount);
+          return {};
+        }
+        const next = call.again(moved !== lease);
+        lease = moved;
+        this.metrics.continued.inc({ cause: 'move' });
+        this.leases.replace(call, next);
+        generation.call = next;
+        // A stop of the generation meanwhile stopped only the previous call.
+        if (generation.stoppedBy !== undefined) next.stop(generation.stoppedBy);
+        else if (call.isExpired) next.stop('fenced');
+        call = next;
+        continue;
+      }
+      const outcome = toReleaseOutcome(generated);
+      void this.releaser.release(call, { leaseId: lease.leaseId }, outcome, generated.tokenCount);
+      if (end !== undefined) return parseAtEnd(generation, engine, end);
+      if ('error' in generated) return { error: generated.error, lease };
+      return { abort: 'stoppedByEngine' in generated ? abortOf(generated) : undefined, lease };
+    }
+  }
+
+  private async callEngine(generation: Generation, call: MovableCall, lease: Lease): Promise<Generated> {
+    const { tokens } = generation;
+    const start = tokens.count;
+    const isFirst = generation.attempts === 0 && start === 0;
+    const begun = isFirst ? undefined : await this.pacer.enter(lease.serverId, call.stopSignal);
+    let generated: Generated;
+    try {
+      generation.attempts += 1;
+      generation.calledAt = performance.now();
+      generation.serverId = lease.serverId;
+      generation.model = lease.model;
+      const request = requestOf(generation, lease);
+      if (generation.input.passed !== undefined) {
+        const { engineRequestId } = request;
+        const onTokens = (count: number) => this.metrics.tokens.inc(count);
+        generated = await runPassed(this.calls, call, lease, generation, { engineRequestId, onTokens });
+      } else {
+        generated = await this.calls.run(call, lease, request, tokens, {
+          onTokens: (increment) => {
+            if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
+            generation.countPrompt(increment.promptTokens, start);
+            if (increment.tokenCount > 0) {
+              begun?.();
+              generation.firstTokenAt ??= performance.now();
+            }
+            this.metrics.tokens.inc(increment.tokenCount);
+            generation.changed();
+          },
+          readsAtOnce: () => generation.isWatchedForLess(this.config.streamBurstsAfterMs),
+          experts: generation.experts,
+          endsAborted: !generation.input.continuesEngineAborts,
+        });
+      }
+    } finally {
+      begun?.();
+    }
+    this.describe(generation, generated, lease, start);
+    return generated;
+  }
+
+  /** Takes the report of the engine on the tokens of a call: weights, usage, further fields. */
+  private describe(generation: Generation, { result }: Generated, lease: Lease, start: number): void {
+    generation.descriptions += 1;
+    const { weight_version: scalar, weight_versions: list, ...others } = result?.engineFields ?? {};
+    const end = generation.tokens.count;
+    const spans = reportedSpans(list, scalar, end - start);
+    for (const { version, start: from, end: to } of spans) generation.addSpan(version, start + from, start + to);
+    if (spans.length === 0 && end > start) {
+      generation.addSpan(String(lease.weightVersion), start, end);
+      generation.isVersionReported = false;
+    }
+    if (result === undefined) return;
+    generation.engineFields = others;
+    const { promptTokens, cachedTokens } = result.usage ?? {};
+    if (!isCount(promptTokens, start, LIMITS.maxTokens)) return;
+    // The prompt of a continued call contains the tokens of the calls before.
+    generation.promptTokens = promptTokens! - start;
+    if (!isCount(cachedTokens ?? 0, 0, LIMITS.maxTokens)) return;
+    generation.cachedTokens ??= Math.min(cachedTokens ?? 0, generation.promptTokens);
+  }
+
+  private endOf(generation: Generation, call: MovableCall, generated: Generated): GenerationEnd | undefined {
+    const { tokens, input } = generation;
+    if (tokens.matched !== undefined) return { reason: 'stop', matched: tokens.matched };
+    if ('finishReason' in generated) {
+      const { finishReason } = generated;
+      return finishReason === 'stop' ? { reason: 'stop', matched: generated.result?.stopReason } : { reason: 'length' };
+    }
+    if (generation.stoppedBy !== undefined) return stopped(generation);
+    if ('stopped' in generated) {
+      return call.cause === 'abort' ? { reason: 'abort', message: 'Aborted by request.abort' } : undefined;
+    }
+    if ('stoppedByEngine' in generated) return input.continuesEngineAborts ? undefined : abortOf(generated);
+    const { error } = generated;
+    return classifyFailure(error) === 'refused' ? { reason: 'error', error: refusalOf(asOurs(error)) } : undefined;
+  }
+
+  /**
+   * Moves the lease to the target of its call. A lease whose target refuses it stays; undefined: its server is unknown.
+   */
+  private async transfer(generation: Generation, call: MovableCall, lease: Lease): Promise<Lease | undefined> {
+    const { targetServerId, targetEpoch } = call.target!;
+    const body = { ...call.worker, transferId: randomUUID(), leaseId: lease.leaseId, targetServerId, targetEpoch };
+    const { signal } = generation;
+    try {
+      return await this.controlPlane.callWithRetry('lb.transfer', body, { deadlineMs: TRANSFER_DEADLINE_MS, signal });
+    } catch (error) {
+      this.logger.warn(call.ids, `The lease was not moved: ${(error as Error).message}`);
+      return STAYS.some((code) => isBroomwagonError(error, code)) ? lease : undefined;
+    }
+  }
+}

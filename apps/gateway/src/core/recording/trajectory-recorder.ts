@@ -1,0 +1,173 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { Injectable, Logger } from '@nestjs/common';
+import { BroomwagonError, encodeId, idFault, invalidField, isBroomwagonError, type JobId } from '@broomwagon/contracts';
+import { withRetry } from '@broomwagon/messaging';
+import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TurnRecord, type TurnTokens } from '@broomwagon/state';
+import { GatewayConfig } from '../../gateway.config';
+import { GatewayMetrics } from '../../gateway-metrics';
+import type { Generation, GenerationEnd } from '../generation';
+import { describeMessages, toTurnChat } from './turn-messages';
+import { findParent, getMessages, sequenceOf } from './turn-sequence';
+
+/** Maximum tries to record a turn: its parent may get another record meanwhile. */
+const MAX_TRIES = 3;
+/** Maximum time for which the end of a response waits for a failing payload store, milliseconds. */
+const STORE_DEADLINE_MS = 3_000;
+
+/** Records the turns of sessions. A failure to record never affects the generation. */
+@Injectable()
+export class TrajectoryRecorder {
+  private readonly logger = new Logger(TrajectoryRecorder.name);
+
+  constructor(
+    private readonly trajectories: TrajectoryStore,
+    private readonly payloads: PayloadStore,
+    private readonly metrics: GatewayMetrics,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /**
+   * Begins the trajectory of a session, unless there is one.
+   * @param about `isDrawn`: the id was drawn for this call, so that no earlier session has it
+   * @throws BroomwagonError FORBIDDEN, UNAVAILABLE
+   */
+  async open(
+    sessionId: string,
+    tokenId: string,
+    job: string,
+    { isDrawn = false, metadata }: { isDrawn?: boolean; metadata?: object } = {},
+  ): Promise<{ made: boolean; stamp: string }> {
+    const { pool } = this.config;
+    const about = JSON.stringify({ sessionId, tokenId, job, createdAtMs: Date.now(), metadata });
+    const stamp = this.trajectories.seenStamp(pool);
+    const opened = await this.trajectories.open(pool, { id: trajectoryIdOf(sessionId), about, isDrawn, stamp });
+    if (opened.about.tokenId === tokenId) return opened;
+    throw new BroomwagonError('FORBIDDEN', 'The session belongs to another key');
+  }
+
+  /**
+   * Begins a turn before the first call of an engine: a recorded turn needs token ids and log probabilities. Never
+   * throws.
+   */
+  async begin(generation: Generation): Promise<void> {
+    const { tokenId, recordFor, uid, repeat } = generation;
+    const { sessionId } = generation.input.placement;
+    if (sessionId === undefined) return;
+    const identity = createHash('sha256')
+      .update(repeat === undefined ? uid : `${repeat.key}${repeat.digest}`)
+      .digest('hex');
+    const hasOwnId = repeat !== undefined && repeat.kind !== 'session';
+    const turnOf = { id: trajectoryIdOf(sessionId), tokenId, identity, generation: uid, hasOwnId };
+    try {
+      if (recordFor !== undefined) await this.open(sessionId, tokenId, recordFor);
+      const seen = { stamp: this.trajectories.seenStamp(this.config.pool) };
+      const { job, refusal, ...begun } = await this.trajectories.begin(this.config.pool, { ...turnOf, ...seen });
+      if (job !== undefined) generation.recording = { job, ...begun, state: 'pending', reason: refusal };
+    } catch (error) {
+      // Unless the client has sent it, nobody knows whether the session is recorded.
+      if (recordFor !== undefined) generation.recording = { job: '', state: 'pending', reason: codeOf(error) };
+      this.logger.warn({ id: generation.id }, `The turn was not begun: ${(error as Error).message}`);
+    }
+  }
+
+  /** Records a turn before its client gets the end of the response: its next turn extends this one. Never throws. */
+  async record(generation: Generation, end: GenerationEnd): Promise<void> {
+    const { recording } = generation;
+    if (recording === undefined) return;
+    const { turn } = recording;
+    let reason = recording.reason ?? (end.reason === 'error' ? end.error.code : undefined);
+    if (reason === undefined && turn !== undefined) {
+      try {
+        reason = await this.store(generation, end, turn);
+      } catch (error) {
+        reason = codeOf(error);
+        this.logger.warn({ id: generation.id, err: error }, 'The turn was not recorded');
+      }
+    }
+    recording.state = reason === undefined ? 'recorded' : 'missing';
+    recording.reason = reason;
+    this.metrics.turns.inc({ outcome: reason ?? 'recorded' });
+    if (reason === undefined || turn === undefined) return;
+    const missed = { id: trajectoryOf(generation), turn, generation: generation.uid, error: reason };
+    await this.trajectories.miss(this.config.pool, missed).catch((error: Error) => {
+      this.logger.warn({ id: generation.id }, `The reason of a missing turn was not noted: ${error.message}`);
+    });
+  }
+
+  /** @returns the reason why the turn was not recorded @throws BroomwagonError errors of the payload store */
+  private async store(generation: Generation, end: GenerationEnd, turn: number): Promise<string | undefined> {
+    const promptTokenIds = promptIdsOf(generation);
+    const { allIds: tokenIds, allLogprobs: logprobs } = generation.tokens;
+    if (promptTokenIds === undefined) return 'NO_PROMPT_IDS';
+    if (tokenIds === undefined) return 'NO_TOKEN_IDS';
+    const id = trajectoryOf(generation);
+    const { pool } = this.config;
+    const messages = this.config.recordMessages ? generation.input.prompt.messages : undefined;
+    const described = messages && describeMessages(messages);
+    const sequence = sequenceOf([...promptTokenIds, ...tokenIds], generation.uid, described);
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const { sequences } = await this.trajectories.sequences(pool, { id });
+      const parent = findParent(promptTokenIds, sequences);
+      const added = promptTokenIds.slice(parent?.tokens ?? 0);
+      const response = generation.tokens.message?.whole();
+      const chat = messages && response && toTurnChat(messages, response, parent && getMessages(parent.sequence));
+      const payload: TurnTokens = { promptTokenIds: added, tokenIds, logprobs, chat };
+      const name = { pool, job: encodeId(generation.recording!.job), owner: `trajectory/${id}` };
+      const named = { ...name, name: `${turn}.${randomBytes(8).toString('hex')}` };
+      const bytes = Buffer.from(JSON.stringify(payload));
+      const ref = await withRetry(() => this.payloads.put(named, bytes), { deadlineMs: STORE_DEADLINE_MS });
+      const record: TurnRecord = {
+        turn,
+        id: generation.id,
+        parent: parent?.turn,
+        ref,
+        promptTokens: added.length,
+        responseTokens: tokenIds.length,
+        finishReason: end.reason,
+        weights: generation.spans,
+        isVersionReported: generation.isVersionReported,
+      };
+      const { outcome, stamp } = await this.trajectories.record(pool, {
+        id,
+        turn,
+        stamp: this.trajectories.seenStamp(pool),
+        generation: generation.uid,
+        ref,
+        record: JSON.stringify(record),
+        sequence,
+        ...(parent && { parent: parent.turn, parentSequence: parent.sequence }),
+      });
+      generation.recording!.stamp = stamp;
+      if (outcome === 'recorded') return undefined;
+      if (outcome !== 'changed') return outcome.toUpperCase();
+    }
+    return 'CHANGED';
+  }
+}
+
+function trajectoryOf({ input }: Generation): string {
+  return trajectoryIdOf(input.placement.sessionId!);
+}
+
+/**
+ * Prompt token ids. If the engine did not report them first, they are in its last answer, before the continued tokens.
+ */
+function promptIdsOf({ promptTokenIds, engineFields, promptTokens }: Generation): number[] | undefined {
+  const { prompt_token_ids: ids } = engineFields;
+  return promptTokenIds ?? (Array.isArray(ids) ? (ids as number[]).slice(0, promptTokens) : undefined);
+}
+
+/** The job of a session without a job. */
+const DEFAULT_JOB: JobId = 'gateway';
+
+/** The job to whose payload quota a session counts. @throws BroomwagonError VALIDATION_FAILED */
+export function checkedJob(value: unknown = DEFAULT_JOB, field: string): JobId {
+  if (typeof value !== 'string') throw invalidField(field, 'must be a text');
+  const fault = idFault(value);
+  if (fault !== undefined) throw invalidField(field, fault);
+  return value;
+}
+
+function codeOf(error: unknown): string {
+  return isBroomwagonError(error) ? error.code : 'INTERNAL';
+}

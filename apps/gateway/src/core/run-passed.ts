@@ -1,0 +1,47 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import type { EngineCalls, Generated, Lease, LeasedCall } from '@broomwagon/generation';
+import type { Generation } from './generation';
+import { readAnswer } from './passed-answer';
+
+export interface PassedRun {
+  engineRequestId: string;
+  /** Called once, with the tokens of the answer. */
+  onTokens: (count: number) => void;
+}
+
+/**
+ * Makes one call of an engine whose answer is passed on; takes usage, ids and weights from the answer if it has them.
+ */
+export async function runPassed(
+  calls: EngineCalls,
+  call: LeasedCall,
+  lease: Lease,
+  generation: Generation,
+  { engineRequestId, onTokens }: PassedRun,
+): Promise<Generated> {
+  const onPiece = (piece: Buffer, contentType: string): void => {
+    generation.firstTokenAt ??= performance.now();
+    generation.answer ??= { status: 200, contentType, pieces: [], isWhole: false };
+    generation.answer.pieces.push(piece);
+    generation.changed();
+  };
+  const request = { ...generation.input.passed!, engineRequestId };
+  const passed = await calls.pass(call, lease, request, onPiece);
+  if (!('answer' in passed)) return { tokenCount: 0, ...passed };
+  const { status, contentType, body } = passed.answer;
+  const result = readAnswer(passed.answer);
+  const { tokenCount, tokenIds, finishReason } = result;
+  if (finishReason === 'aborted' && generation.input.continuesEngineAborts && generation.answer === undefined) {
+    return { tokenCount: 0, stoppedByEngine: true };
+  }
+  generation.answer ??= { status, contentType, pieces: [body], isWhole: true };
+  if (status !== 200) {
+    return { tokenCount: 0, error: new BroomwagonError('ENGINE_REJECTED', `The engine answered ${status}`) };
+  }
+  onTokens(tokenCount);
+  generation.firstTokenAt ??= performance.now();
+  generation.promptTokenIds ??= result.promptTokenIds;
+  if (tokenIds !== undefined) generation.tokens.take({ ...result, isLast: true });
+  const ended = finishReason === 'aborted' ? { stoppedByEngine: true as const } : { finishReason };
+  return { tokenCount, result: { ...result, finishReason }, ...ended };
+}

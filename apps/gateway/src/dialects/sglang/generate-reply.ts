@@ -1,0 +1,70 @@
+import type { Generation, GenerationEnd } from '../../core/generation';
+import type { Position } from '../../answers/format';
+
+/** An answer of `/generate`, or a chunk of its stream, with the tokens after `from`. */
+export function replyOf(generation: Generation, from: Position): object {
+  const { tokens } = generation;
+  const ids = tokens.idsFrom(from.tokens);
+  const text = tokens.textFrom(from.characters);
+  const meta = metaOf(generation, from);
+  return ids === undefined ? { text, meta_info: meta } : { text, output_ids: ids, meta_info: meta };
+}
+
+/** Writes chunks like {@link replyOf} until the response has ended; rarely changing parts are kept as text. */
+export function runningReply(generation: Generation, index?: number): (from: Position) => string {
+  const { tokens, input } = generation;
+  const end = index === undefined ? '' : `,"index":${index}`;
+  let description = -1;
+  let meta = '';
+  return (from) => {
+    if (description !== generation.descriptions) {
+      description = generation.descriptions;
+      meta = JSON.stringify(describe(generation)).slice(1, -1);
+    }
+    const ids = tokens.idsFrom(from.tokens);
+    const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
+    const entries = logprobs && `,"output_token_logprobs":${JSON.stringify(entriesOf(logprobs, ids))}`;
+    const idList = ids && `,"output_ids":[${ids.join(',')}]`;
+    const text = JSON.stringify(tokens.textFrom(from.characters));
+    const counted = `,"completion_tokens":${tokens.count}`;
+    return `{"text":${text}${idList ?? ''},"meta_info":{${meta}${counted}${entries ?? ''}}${end}}`;
+  };
+}
+
+function metaOf(generation: Generation, from: Position): object {
+  const { tokens, input, end } = generation;
+  const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
+  return Object.assign(
+    describe(generation),
+    { completion_tokens: tokens.count },
+    logprobs && { output_token_logprobs: entriesOf(logprobs, tokens.idsFrom(from.tokens)) },
+    end && { e2e_latency: (performance.now() - generation.startedAt) / 1_000 },
+  );
+}
+
+/** The part of `meta_info` that changes only between calls of engines, and at the end. */
+function describe(generation: Generation): object {
+  const { input, spans, end } = generation;
+  const version = spans.at(-1)?.version;
+  return Object.assign(
+    {},
+    generation.engineFields,
+    {
+      id: generation.id,
+      finish_reason: end === undefined ? null : finishReasonOf(generation, end),
+      prompt_tokens: generation.promptTokens ?? input.prompt.promptTokenIds?.length ?? 0,
+      cached_tokens: generation.cachedTokens ?? 0,
+    },
+    version !== undefined && { weight_version: version, weight_versions: spans },
+  );
+}
+
+function entriesOf(logprobs: number[], ids: number[] = []): [number, number | null, null][] {
+  return logprobs.map((logprob, index) => [logprob, ids[index] ?? null, null]);
+}
+
+function finishReasonOf({ tokens }: Generation, end: GenerationEnd): object {
+  if (end.reason === 'stop') return { type: 'stop', ...(end.matched !== undefined && { matched: end.matched }) };
+  if (end.reason === 'length') return { type: 'length', length: tokens.count };
+  return { type: 'abort', message: end.reason === 'abort' ? end.message : end.error.message };
+}

@@ -1,0 +1,31 @@
+import type { Generation, GenerationEnd } from '../../core/generation';
+
+/** Model name of an answer: from the client, else from the engine, else from `/v1/models`. */
+export function toModelName(named: string | undefined, { model = 'default' }: Generation): string {
+  return named ?? model;
+}
+
+/** Finish reason of a choice, and its weights at its end. */
+export function finishOf({ end, spans }: Generation): object {
+  if (end === undefined) return { finish_reason: null };
+  return { finish_reason: end.reason, ...stopOf(end), weight_versions: spans };
+}
+
+function stopOf(end: GenerationEnd): object {
+  return end.reason === 'stop' && end.matched !== undefined ? { stop_reason: end.matched } : {};
+}
+
+/** @param prompts one generation of each prompt: choices of one prompt share its tokens */
+export function usageOf(choices: Generation[], prompts: Generation[] = choices): object {
+  const promptTokens = prompts.reduce((sum, choice) => sum + promptTokensOf(choice), 0);
+  const completionTokens = choices.reduce((sum, { tokens }) => sum + tokens.count, 0);
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+  };
+}
+
+function promptTokensOf({ promptTokens, input }: Generation): number {
+  return promptTokens ?? input.prompt.promptTokenIds?.length ?? 0;
+}
