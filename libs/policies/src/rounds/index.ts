@@ -1,3 +1,3 @@
-export type { PlanProgress } from './form-round';
+export type { PlanProgress } from '../forming/form-round';
 export * from './plan-round';
 export * from './round-terms';

@@ -1,6 +1,6 @@
 import type { RoundPlan, TailPolicy } from '@broomwagon/contracts';
 import { type ResolvedPolicy, resolvePolicy } from '../auto';
-import { type FormInput, formRound, type PlanProgress } from './form-round';
+import { type FormInput, formRound, type PlanProgress } from '../forming/form-round';
 
 /** Inputs of a plan that the trainer provides. */
 export interface PlanInput extends Omit<FormInput, 'policy'> {

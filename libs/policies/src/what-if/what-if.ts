@@ -1,4 +1,4 @@
-import { formRound } from '../rounds/form-round';
+import { formRound } from '../forming/form-round';
 import { type FixedPolicy, roundRules } from '../tail';
 import { ReplayedGroup, ReplayedQueue } from './replayed-queue';
 
