@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from . import errors
@@ -14,9 +14,7 @@ from ._connection import Connection
 from ._error import BroomwagonError
 from ._payloads import Payloads
 from ._session import EXPIRED_EPOCH, Session
-
-if TYPE_CHECKING:
-    from .client import Client
+from .lease import Lease
 
 logger = logging.getLogger("broomwagon")
 
@@ -33,8 +31,8 @@ GONE = (errors.RoundClosed, errors.RoundNotFound, errors.RequestNotFound, errors
 class AttemptCalls:
     """Shared by all attempts of a worker."""
 
-    def __init__(self, client: Client, connection: Connection, session: Session) -> None:
-        self.client = client
+    def __init__(self, lease: Callable[..., Lease], connection: Connection, session: Session) -> None:
+        self.lease = lease
         self._connection = connection
         self._session = session
         self._payloads = Payloads(connection)

@@ -6,21 +6,21 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ._wait import Wait
 from .results import Failure, Group
 from .trainer import Rollout as AsyncRollout
 
 if TYPE_CHECKING:
     from ._prompts import PromptLike
-    from .blocking import Client
     from .protocol import TailPolicy, TailPolicyName
 
 
 class Rollout:
     """`for group in rollout.round(prompts)`: as `broomwagon.Rollout`."""
 
-    def __init__(self, rollout: AsyncRollout, client: Client) -> None:
+    def __init__(self, rollout: AsyncRollout, wait: Wait) -> None:
         self._rollout = rollout
-        self._client = client
+        self._wait = wait
 
     @property
     def step(self) -> int:
@@ -59,26 +59,26 @@ class Rollout:
                 await groups.aclose()
 
         try:
-            while (group := self._client._wait(advance())) is not None:
+            while (group := self._wait(advance())) is not None:
                 yield group
                 # The tokens are freed when the body drops the group.
                 del group
         finally:
-            self._client._wait(close())
+            self._wait(close())
 
     def reward(self, group: Group, rewards: Sequence[float]) -> bool:
         """Reports the rewards of a group of this step, and returns whether to train it: as
         `broomwagon.Rollout.reward`."""
-        return self._client._wait(self._rollout.reward(group, rewards))
+        return self._wait(self._rollout.reward(group, rewards))
 
     def ledger(self) -> dict[str, float]:
         """Costs of the tail policy over all steps of the job, with the names of `metrics`."""
-        return self._client._wait(self._rollout.ledger())
+        return self._wait(self._rollout.ledger())
 
     def save(self, tag: str, *, keep: int | None = None) -> None:
         """Saves a job snapshot between two rounds: as `broomwagon.Rollout.save`."""
-        self._client._wait(self._rollout.save(tag, keep=keep))
+        self._wait(self._rollout.save(tag, keep=keep))
 
     def restore(self, tag: str) -> int:
         """Returns the job to a snapshot, and the steps that are trained: as `broomwagon.Rollout.restore`."""
-        return self._client._wait(self._rollout.restore(tag))
+        return self._wait(self._rollout.restore(tag))

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ._wait import Wait
 from .weights import Weights as AsyncWeights
 
 if TYPE_CHECKING:
-    from .blocking import Client
     from .protocol import WeightsStatusReply, WeightSyncMode, WeightSyncReply
 
 
 class Weights:
     """The change of weights of a pool: as `broomwagon.Weights`."""
 
-    def __init__(self, weights: AsyncWeights, client: Client) -> None:
+    def __init__(self, weights: AsyncWeights, wait: Wait) -> None:
         self._weights = weights
-        self._client = client
+        self._wait = wait
 
     def begin(
         self,
@@ -40,20 +40,20 @@ class Weights:
             job=job,
             trainer_epoch=trainer_epoch,
         )
-        return self._client._wait(begun)
+        return self._wait(begun)
 
     def report(self, version: int, servers: Iterable[str] | None = None) -> list[str]:
         """Reports that engines have these weights: as `broomwagon.Weights.report`."""
-        return self._client._wait(self._weights.report(version, servers))
+        return self._wait(self._weights.report(version, servers))
 
     def commit(self, sync_id: str, *, trainer_epoch: str | None = None) -> WeightSyncReply:
         """Resumes the pool with the new weights: as `broomwagon.Weights.commit`."""
-        return self._client._wait(self._weights.commit(sync_id, trainer_epoch=trainer_epoch))
+        return self._wait(self._weights.commit(sync_id, trainer_epoch=trainer_epoch))
 
     def rollback(self, sync_id: str, *, trainer_epoch: str | None = None) -> WeightSyncReply:
         """Resumes the pool with its weights before the change: as `broomwagon.Weights.rollback`."""
-        return self._client._wait(self._weights.rollback(sync_id, trainer_epoch=trainer_epoch))
+        return self._wait(self._weights.rollback(sync_id, trainer_epoch=trainer_epoch))
 
     def status(self, sync_id: str | None = None) -> WeightsStatusReply:
         """The version of the pool, and the change that runs, or the given one."""
-        return self._client._wait(self._weights.status(sync_id))
+        return self._wait(self._weights.status(sync_id))

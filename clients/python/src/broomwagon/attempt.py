@@ -100,7 +100,7 @@ class Attempt:
     @asynccontextmanager
     async def server(self, *, context_tokens: int | None = None, timeout: float = 600.0) -> AsyncIterator[Server]:
         """A lease of a server for one turn; all turns go to one server while it takes leases."""
-        lease = self._calls.client.lease(
+        lease = self._calls.lease(
             self.request_id,
             session_id=self.request_id,
             # Groups of two jobs may have one name, and share a pool.

@@ -139,7 +139,7 @@ class Client:
     def weights(self) -> Weights:
         """The change of weights of the engines of the pool, for its trainer."""
         self._check()
-        return Weights(self._client.weights, self)
+        return Weights(self._client.weights, self._wait)
 
     def finish_session(self, session_id: str) -> None:
         """Forgets the server of a trajectory that has ended."""
@@ -157,7 +157,7 @@ class Client:
         async def create() -> AsyncRollout:
             return self._client.rollout(job, **options)
 
-        return Rollout(self._wait(create()), self)
+        return Rollout(self._wait(create()), self._wait)
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         try:

@@ -288,7 +288,15 @@ class Client:
         concurrency = check_count("concurrency", concurrency)
         drain = check_number("drain", drain)
         assert self._connected and self._session
-        return Worker(self, self._connected, self._session, concurrency=concurrency, job=job, kind=kind, drain=drain)
+        return Worker(
+            self.lease,
+            self._connected,
+            self._session,
+            concurrency=concurrency,
+            job=job,
+            kind=kind,
+            drain=drain,
+        )
 
     @property
     def weights(self) -> Weights:

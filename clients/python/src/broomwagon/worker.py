@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from . import errors
@@ -16,9 +16,7 @@ from ._error import BroomwagonError
 from ._held import WorkerEpoch
 from ._session import EXPIRED_EPOCH, Session, WorkerIdInUse
 from .attempt import Attempt
-
-if TYPE_CHECKING:
-    from .client import Client
+from .lease import Lease
 
 logger = logging.getLogger("broomwagon")
 
@@ -45,7 +43,7 @@ class Worker:
 
     def __init__(
         self,
-        client: Client,
+        lease: Callable[..., Lease],
         connection: Connection,
         session: Session,
         *,
@@ -60,7 +58,7 @@ class Worker:
         self._job = job
         self._kind = kind
         self._drain = drain
-        self._calls = AttemptCalls(client, connection, session)
+        self._calls = AttemptCalls(lease, connection, session)
         self._loop: AgentLoop | None = None
         self._running: dict[asyncio.Task[None], Attempt] = {}
         self._stopping = asyncio.Event()
