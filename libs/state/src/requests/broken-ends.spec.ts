@@ -21,8 +21,9 @@ const text = async (name: string) => {
   await redis.set(test.key(name), 'not a hash');
 };
 /**
- * What no script can read, so that each end of the request of g0 raises an error, and how often it does; the next one
- * ends the request. Of one that is no hash, the first is the last: there is nothing to say again.
+ * Damage that no script can read, so that each end of the request of g0 raises an error; the number of such errors
+ * before the next call ends the request; and the function that does the damage. A request that is no hash ends at the
+ * first call, because no repeat can help.
  */
 const BREAKS: [what: string, refused: number, how: () => Promise<unknown>][] = [
   [
@@ -34,7 +35,7 @@ const BREAKS: [what: string, refused: number, how: () => Promise<unknown>][] = [
   ['a group that has another type', MAX_BROKEN_ENDS, () => text('group:job/g0')],
   ['a request that has another type', 0, () => text('request:job/g0/0')],
 ];
-/** With nothing but the attempt in it. */
+/** Fails an attempt without any tokens. */
 const unclaimed = (claim: Claim) => {
   const why = { reason: 'unclaimed', countsAsFailure: false, retryable: true } as const;
   return requests.fail(test.pool, { ...test.fence(claim), tokens: 0, ...why });
@@ -57,7 +58,7 @@ async function expectItGoesOn(): Promise<void> {
 }
 
 describe.each(BREAKS)('an attempt with %s', (_, refused, breakIt) => {
-  it.each(['fail', 'complete'] as const)('ends, whatever its worker says again and again: %s', async (word) => {
+  it.each(['fail', 'complete'] as const)('ends, however often its worker repeats the call %s', async (word) => {
     await breakIt();
     const say = () => (word === 'fail' ? unclaimed(broken) : test.complete(broken));
     for (let said = 0; said < refused; said++) await expect(say()).rejects.toMatchObject({ code: 'INTERNAL' });

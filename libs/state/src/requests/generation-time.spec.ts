@@ -16,18 +16,18 @@ const save = (of: Claim, generatedMs: number, tokens = 1) =>
 const fail = (of: Claim, generatedMs?: number) =>
   requests.fail(test.pool, { ...test.fence(of), ...segmentOf(of, 2), ...RETURNED, generatedMs });
 
-it('adds up what the attempts of a sample have generated, however they end', async () => {
+it('adds up the times in which attempts of a sample have generated tokens, however they end', async () => {
   await open();
   const first = await claim();
   expect(first).toMatchObject({ timeoutMs: 1_000, generatedMs: 0 });
   await save(first, 100);
-  // An older message, which comes late.
+  // An older save arrives late.
   await save(first, 50, 2);
   await fail(first, 250);
   await fail(first, 9_999);
   const second = await claim();
   expect(second.generatedMs).toBe(250);
-  // Its worker dies: the time of its last partial save counts.
+  // When the worker dies, the time of the last partial save counts.
   await save(second, 300, 3);
   const registration = { workerId: 'w', registrationId: test.unique('r'), ttlMs: 60_000 };
   const { workerEpoch } = await workers.register(test.pool, registration);
@@ -35,7 +35,7 @@ it('adds up what the attempts of a sample have generated, however they end', asy
   while ((await requests.expiredAttempts(test.pool)).more);
   const third = await claim();
   expect(third.generatedMs).toBe(550);
-  // It never began.
+  // The third attempt has generated nothing.
   await fail(third);
   expect((await claim()).generatedMs).toBe(550);
   await expect(save(first, 10)).rejects.toMatchObject({ code: 'FENCED' });
@@ -62,7 +62,7 @@ it.each([
   },
 );
 
-it('says nothing of samples without a time of their own', async () => {
+it('reports no time for samples without a timeout of their own', async () => {
   await open({ timeoutMs: undefined });
   const first = await claim();
   await save(first, 100);

@@ -8,9 +8,9 @@ import { LongtailStore } from '../longtail/longtail.store';
 import { type Decide, decisions } from '../../../../lab/models/src/rounds/interleave.fixture';
 import { TestPools } from '../rounds/test-pools.fixture';
 
-/** Jobs of one run of this test. */
+/** Number of random jobs. */
 const RUNS = 40 * inject('runsFactor');
-/** Looks of the sweep until a round must have ended. */
+/** Sweeps until a round must have ended. */
 const MAX_TURNS = 40;
 const JOB = 'job';
 
@@ -35,7 +35,7 @@ const policies = fc.record({
 }) as fc.Arbitrary<unknown> as fc.Arbitrary<TailPolicy>;
 
 /**
- * A job whose worker and trainer do anything in any order, until keys of it are lost; then everybody does their duty.
+ * A job whose worker and trainer act in random order until keys of the job are lost. Then they finish their work.
  */
 class World {
   private held: Claim[] = [];
@@ -59,7 +59,7 @@ class World {
     return test.open({ policy, neededGroups: 3, newGroups: 4, takeGroups, samples: 2, minSamples, step, trainerEpoch });
   }
 
-  /** Something that a worker, a trainer or an operator may do. */
+  /** Does a random action of a worker, a trainer or an operator. */
   async act(round: Round): Promise<void> {
     const kind = this.decide(12);
     const claim = this.held[this.decide(Math.max(1, this.held.length))];
@@ -72,7 +72,7 @@ class World {
     else await this.complete();
   }
 
-  /** The deadline of the round has come. */
+  /** Lets the deadline of the round pass. */
   private async complete(): Promise<void> {
     if (this.decide(3) === 0) {
       const { openRoundId } = await rounds.jobStatus(this.pool, { job: JOB });
@@ -100,7 +100,7 @@ class World {
     await this.say(word);
   }
 
-  /** What a worker may be told of an attempt that has ended. */
+  /** Sends a call about an attempt. Errors that a worker may get for an ended attempt are ignored. */
   private async say(word: () => Promise<unknown>): Promise<void> {
     await word().catch((error: unknown) => {
       if (!['FENCED', 'REQUEST_NOT_FOUND', 'ROUND_CLOSED'].some((code) => isBroomwagonError(error, code as 'FENCED')))
@@ -108,19 +108,19 @@ class World {
     });
   }
 
-  /** Redis comes back without one or two keys. */
+  /** Loses one or two keys, as a Redis that was set back. */
   async lose(): Promise<void> {
     const keys = await this.keys();
     const lost = Array.from({ length: 1 + this.decide(2) }, () => keys[this.decide(keys.length)]!);
     if (keys.length > 0) await redis.unlink(...lost);
   }
 
-  /** All requests and groups that are there. */
+  /** Keys of all existing requests and groups. */
   private async keys(): Promise<string[]> {
     return [...(await redis.keys(test.key('request:*'))), ...(await redis.keys(test.key('group:*')))].sort();
   }
 
-  /** Everybody does their duty until the round is trained and folded. */
+  /** Worker, trainer and sweep do their work until the round is trained and folded. */
   async finish(round: Round): Promise<void> {
     for (let turn = 0; turn < MAX_TURNS; turn++) {
       await this.sweep();
@@ -166,7 +166,7 @@ class World {
     await audit.recount(this.pool, due.miscounted);
   }
 
-  /** The job can be saved, restored and emptied; nothing of it is left. */
+  /** Saves, restores and empties the job, after which nothing of it may be left. */
   async endJob({ trainerEpoch }: Round): Promise<void> {
     const job = { job: JOB, trainerEpoch };
     for (let state = ''; state !== 'complete';) ({ state } = await snapshots.save(this.pool, { ...job, tag: 't' }));
@@ -190,7 +190,7 @@ class World {
 }
 
 it(
-  'a job comes to its end whatever requests and groups of it are lost, and nothing raises an error',
+  'a job ends without errors, whichever of its requests and groups are lost',
   async () => {
     await fc.assert(
       fc.asyncProperty(policies, fc.constantFrom(1, 2), decisions, async (policy, minSamples, decide) => {

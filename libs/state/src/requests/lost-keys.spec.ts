@@ -22,8 +22,8 @@ const counts = () => test.states();
 const lost = async () => (await rounds.due(pool)).lostEntries;
 const idsOf = (given: readonly Claim[]) => given.map(({ requestId }) => requestId);
 
-describe('what an index names and is not there', () => {
-  it('fails the group of a pending request that is gone, and gives the others out', async () => {
+describe('after records to which an index refers are lost, a script', () => {
+  it('fails the group of a lost pending request, and grants the other requests', async () => {
     await lose('request:job/g0/1');
     expect(idsOf(await claim(10))).toEqual(['job/g0/0', 'job/g1/0', 'job/g1/1', 'job/g2/0', 'job/g2/1']);
     expect(await rounds.status(pool, { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
@@ -31,7 +31,7 @@ describe('what an index names and is not there', () => {
     expect(await lost()).toBe(1);
   });
 
-  it('returns what a void worker had beside a request that is gone', async () => {
+  it('returns the other attempts of an expired worker epoch when a request is lost', async () => {
     expect(await claim(10)).toHaveLength(6);
     await lose('request:job/g1/0');
     await workers.deregister(pool, holder);
@@ -41,7 +41,7 @@ describe('what an index names and is not there', () => {
     expect(await lost()).toBe(1);
   });
 
-  it('drops the requests of a group that is gone', async () => {
+  it('drops the requests of a lost group', async () => {
     expect(await claim(1)).toHaveLength(1);
     await lose('group:job/g0');
     expect(idsOf(await claim(10))).toEqual(['job/g1/0', 'job/g1/1', 'job/g2/0', 'job/g2/1']);
@@ -52,7 +52,7 @@ describe('what an index names and is not there', () => {
   });
 
   it.each(['complete', 'fail', 'save'] as const)(
-    'ends the group of a request that is gone while a worker has it: %s',
+    'ends the group of a request that is lost while a worker has it: %s',
     async (word) => {
       const [first, , third] = await claim(3);
       await lose('request:job/g0/0');
@@ -66,7 +66,7 @@ describe('what an index names and is not there', () => {
     },
   );
 
-  it('ends the group of a request that is gone and of which its worker knows nothing', async () => {
+  it('ends the group of a lost request that its worker has forgotten', async () => {
     await claim(2);
     await lose('request:job/g0/0');
     await workers.sync(pool, { ...holder, kind: 'attempts' });
@@ -75,7 +75,7 @@ describe('what an index names and is not there', () => {
     expect(await redis.keys(test.key('worker-attempts:*'))).toEqual([]);
   });
 
-  it('drops a queue of which a group is gone', async () => {
+  it('drops a long-tail queue with a lost group', async () => {
     await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r');
     await rounds.expire(pool);
     await rounds.cut(pool, { job, roundId: 'r', cursor: 0 });
@@ -87,7 +87,7 @@ describe('what an index names and is not there', () => {
     expect(await redis.keys(test.key('*:job/g1*'))).toEqual([]);
   });
 
-  it('reads no result of an accepted group of which a sample is gone', async () => {
+  it('leaves an accepted group with a lost sample out of the results', async () => {
     for (const one of await claim(4)) await test.complete(one);
     await lose('request:job/g0/1');
     expect(await rounds.results(pool, { job, roundId: 'r', limit: 9 })).toMatchObject({
@@ -97,14 +97,14 @@ describe('what an index names and is not there', () => {
     expect(await rounds.status(pool, { job })).toMatchObject({ acceptedGroups: 1, shortfallGroups: 1 });
   });
 
-  it('drops the groups of a round that is gone', async () => {
+  it('drops the groups of a lost round', async () => {
     await lose('round:job/r');
     expect(await claim(10)).toEqual([]);
     expect(await counts()).toMatchObject({ submitted: 6, pending: 0, dropped: 6 });
     expect(await rounds.due(pool)).toMatchObject({ dropped: 3, lostEntries: 3 });
   });
 
-  it('ends the attempts of what was lost with its round or its group when their holders speak', async () => {
+  it('ends attempts of a lost round or group when their holders report', async () => {
     const [first, second, third] = await claim(3);
     await lose('round:job/r');
     for (const _ of [1, 2]) expect(await test.complete(first!)).toMatchObject({ state: 'dropped' });
@@ -116,11 +116,11 @@ describe('what an index names and is not there', () => {
     expect(await counts()).toMatchObject({ submitted: 6, claimed: 0, running: 0, finished: 0, dropped: 4 });
   });
 
-  it('settles a completed round without a group that is gone', async () => {
+  it('settles a completed round without a lost group', async () => {
     await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r');
     await rounds.expire(pool);
     await lose('group:job/g1');
-    // A page ends with what is gone.
+    // A page ends at a lost group.
     expect(await rounds.cut(pool, { job, roundId: 'r', cursor: 0 })).toMatchObject({ settled: false, cursor: 0 });
     expect(await rounds.cut(pool, { job, roundId: 'r', cursor: 0 })).toMatchObject({ settled: true });
     expect(await rounds.jobStatus(pool, { job })).toMatchObject({ longtail: { groups: 2, settlingGroups: 0 } });
@@ -128,7 +128,7 @@ describe('what an index names and is not there', () => {
     expect(await lost()).toBe(1);
   });
 
-  it('settles a completed round without a sample that is gone; what a worker has of its group is stopped', async () => {
+  it('settles a completed round with a lost sample, and stops the other attempts of its group', async () => {
     const [, , sibling] = await claim(3);
     await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r');
     await rounds.expire(pool);
@@ -164,7 +164,7 @@ describe('what an index names and is not there', () => {
     expect(await lost()).toBe(1);
   });
 
-  it('gives no place to a held group that is gone: the round asks for another one', async () => {
+  it('gives no place to a lost held group, for which the round requests a replacement', async () => {
     await test.fresh();
     ({ pool, holder } = test);
     // A group of the queue that must be taken has a place of its own.
@@ -183,7 +183,7 @@ describe('what an index names and is not there', () => {
     for (const one of claims.filter(({ groupId }) => groupId !== cut!.groupId)) await test.complete(one);
     expect(await rounds.status(pool, { job })).toMatchObject({ acceptedGroups: 1, pinnedGroups: 1, heldGroups: 1 });
     await lose('group:job/g3');
-    // The pinned one gives its place up, which the held one would get.
+    // The pinned group gives up its place, which the held group would get.
     const pinned = claims.find(({ groupId }) => groupId === cut!.groupId)!;
     await test.fail(pinned, 0, { countsAsFailure: true, retryable: false });
     expect(await rounds.status(pool, { job })).toMatchObject({
@@ -197,7 +197,7 @@ describe('what an index names and is not there', () => {
     expect(await redis.keys(test.key('*:job/g3*'))).toEqual([]);
   });
 
-  it('leaves a group that is gone out of the results: an open round asks for another one', async () => {
+  it('leaves a lost group out of the results of an open round, which requests a replacement', async () => {
     for (const one of await claim(4)) await test.complete(one);
     await lose('group:job/g0');
     const round = { job, roundId: 'r', limit: 9 };
@@ -205,14 +205,14 @@ describe('what an index names and is not there', () => {
     expect(first).toMatchObject({ groups: [{ groupId: 'g1' }], complete: false });
     expect(await rounds.status(pool, { job })).toMatchObject({ state: 'open', acceptedGroups: 1, shortfallGroups: 1 });
     expect(await lost()).toBe(1);
-    // What was read stays read, and the next page goes on behind it.
+    // Groups that were read stay read, and the next page starts after them.
     for (const one of await claim(4)) await test.complete(one);
     const second = await rounds.results(pool, { ...round, cursor: first.cursor });
     expect(second).toMatchObject({ groups: [{ groupId: 'g2' }], complete: false });
     expect(await lost()).toBe(1);
   });
 
-  it('closes a completed round with the groups that are there', async () => {
+  it('closes a completed round with the groups that are left', async () => {
     for (const one of await claim(6)) await test.complete(one);
     const round = { job, roundId: 'r', trainerEpoch: (await rounds.status(pool, { job })).trainerEpoch };
     const { cursor: before } = await rounds.results(pool, { ...round, limit: 9 });
@@ -223,13 +223,13 @@ describe('what an index names and is not there', () => {
     expect(await rounds.close(pool, { ...round, cursor })).toMatchObject({ stepsTrained: 1, trainedGroups: 2 });
   });
 
-  describe('of a round that is completed', () => {
+  describe('for a completed round', () => {
     const round = { job, roundId: 'r' };
     beforeEach(async () => {
       for (const one of await claim(10)) await test.complete(one);
     });
 
-    it.each(['group', 'request'])('folds the others of a closed round when a %s is gone', async (what) => {
+    it.each(['group', 'request'])('folds the other groups of a closed round when a %s is lost', async (what) => {
       const { trainerEpoch } = await rounds.status(pool, { job });
       await test.readAndClose({ ...round, trainerEpoch });
       if (what === 'group') await lose('group:job/g1');
@@ -242,7 +242,7 @@ describe('what an index names and is not there', () => {
       expect((await rounds.due(pool)).rounds).toEqual([]);
     });
 
-    it('gives back the others of a cancelled round, and takes the others of the queue', async () => {
+    it('gives back the other groups of a cancelled round, and takes the other groups of the queue', async () => {
       await lose('group:job/g0');
       const { trainerEpoch } = await rounds.status(pool, { job });
       await rounds.cancel(pool, { ...round, trainerEpoch, mode: 'requeue', reason: 'test' });
@@ -257,7 +257,7 @@ describe('what an index names and is not there', () => {
     });
   });
 
-  it('answers the parked claims behind one that is gone', async () => {
+  it('answers the parked claims after a lost one', async () => {
     await lose('job-pending:job');
     const parked = { waitMs: 30_000, max: 2, ...holder };
     for (const name of ['first', 'second']) {

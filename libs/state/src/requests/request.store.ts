@@ -22,7 +22,7 @@ import { storeOf } from '../library/store-of';
 
 /** The attempt and worker epoch that fence every call about a request. */
 export type AttemptFence = Pick<CompleteRequest, 'requestId' | 'attempt' | 'workerId' | 'workerEpoch'>;
-/** A segment as the scripts take it: its JSON, so that no number changes on the way, and its tokens. */
+/** A segment as an argument of scripts: its JSON, so that no number changes on the way, and its number of tokens. */
 export interface SegmentArgs {
   segment?: string;
   tokens: number;
@@ -43,7 +43,7 @@ export interface ClaimGrant extends ClaimReply {
   fenced?: boolean;
 }
 
-/** With the first token after a move, once. */
+/** Times of a move, returned once with the first token after it. */
 export interface MoveTimesAnswer {
   moveTimes?: MoveTimes;
 }
@@ -54,42 +54,42 @@ export type CompleteArgs = Omit<CompleteRequest, 'segment'> &
   SegmentArgs & {
     /** The payload store does not have the segment. */
     isMissing?: boolean;
-    /** Seen before the segment was looked for: a Redis that was set back since may have lost it. */
+    /** Stamp from before the check of the segment: a Redis that was set back since then may have lost the segment. */
     stamp?: string;
   };
 export interface CompleteAnswer extends CompleteReply, MoveTimesAnswer, Pick<Claim, 'job' | 'roundId'> {
-  /** Surplus samples of the group. */
+  /** Attempts for surplus samples of the group, to stop. */
   aborts: AttemptFence[];
-  /** A job that could give no more has room again: parked claims may be granted. */
+  /** A job that could give out no requests can again, so parked claims may be granted. */
   madeRoom: boolean;
 }
 
 export type FailArgs = Omit<FailRequest, 'segment'> &
   SegmentArgs & {
     countsAsFailure: boolean;
-    /** Its engine did not serve it: no evidence against the request. */
+    /** The engine did not serve the request, so this failure is no evidence against it. */
     isUnserved?: boolean;
-    /** Time for which the same servers may fail it again, milliseconds; default: any. */
+    /** Time for which the same servers may fail the request again, milliseconds; default: any. */
     deadlineMs?: number;
   };
 export interface FailAnswer extends FailReply, MoveTimesAnswer, Pick<Claim, 'job' | 'roundId'> {
-  /** Other samples of a group that failed. */
+  /** Attempts for other samples of a group that has failed, to stop. */
   aborts: AttemptFence[];
-  /** This call completed the round, with fewer groups. */
+  /** True when this call completed the round, with fewer groups. */
   roundCompleted: boolean;
-  /** A job that was at its cap has room again: parked claims may be granted. */
+  /** A job that could give out no requests can again, so parked claims may be granted. */
   madeRoom: boolean;
 }
 
 export interface ExpiredAnswer {
   returned: number;
-  /** Of them may be claimed again. */
+  /** Number of returned attempts whose requests may be claimed again. */
   pending: number;
 }
 
 /** Bounds of the claims of a pool. */
 export class ClaimBounds {
-  /** How long the answer of a claim is kept for a repeat, milliseconds. */
+  /** How long the answer to a claim is kept for a repeat, milliseconds. */
   keptMs = 60_000;
   /** Claims that may be parked at once. */
   maxWaiters = 100_000;

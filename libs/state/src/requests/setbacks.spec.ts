@@ -47,7 +47,7 @@ async function endOn(
   return state;
 }
 
-it('counts failures on different servers, and none of the same server again', async () => {
+it('counts failures on different servers, but a server only once', async () => {
   for (const serverId of ['a', 'a', 'b', 'a', 'b', 'a']) expect(await endOn(serverId)).toBe('pending');
   expect(await endOn('c')).toBe('failed');
 });
@@ -68,7 +68,7 @@ it('counts anew after a further token that is kept', async () => {
   expect(await endOn('g')).toBe('failed');
 });
 
-it('counts no engine that does not serve, and tells the next worker which servers to avoid', async () => {
+it('does not count servers that do not serve, and gives the next claim the servers to avoid', async () => {
   for (const serverId of ['a', 'b', 'c', 'd', 'b']) expect(await endOn(serverId, { isUnserved: true })).toBe('pending');
   const next: Claim = await claim();
   expect(next).toMatchObject({ setbacks: 5, avoidServers: ['a', 'c', 'd', 'b'] });
@@ -83,10 +83,10 @@ it('fails a request that the same server fails until the deadline', async () => 
   expect(await endOn('a', { deadlineMs: 0 })).toBe('failed');
 });
 
-describe('a request that is answered by what is not of the dialect of its engine', () => {
+describe('a request whose engine answers in another dialect', () => {
   const answerWrongly = (serverId: string, tokens = 0) => endOn(serverId, { reason: 'engine-rejected', tokens });
 
-  it('fails when the only server answers so twice, and not when that was another start or before a token', async () => {
+  it('fails when the only server answers so twice, without a restart or a token between the answers', async () => {
     await register('a', 'first');
     expect(await answerWrongly('a')).toBe('pending');
     await register('a', 'second');
@@ -95,7 +95,7 @@ describe('a request that is answered by what is not of the dialect of its engine
     expect(await answerWrongly('a')).toBe('failed');
   });
 
-  it('goes on while another server of the pool has not answered so', async () => {
+  it('continues while another server of the pool has not answered so', async () => {
     await register('a', 'first');
     await register('b', 'first');
     for (let calls = 0; calls < 4; calls++) expect(await answerWrongly('a')).toBe('pending');

@@ -12,7 +12,7 @@ const claim = (more: { workerKind?: string; job?: string; replyTo?: string; wait
   test.requests.claim(test.pool, { claimId: test.unique('c'), ...test.holder, max: 8, ...more });
 const jobs = async (more: Parameters<typeof claim>[0]) => (await claim(more)).claims.map(({ job }) => job);
 const blocked = async (job: string) => (await test.rounds.status(test.pool, { job })).blockedReason;
-/** As if the round had been opened long ago. */
+/** Makes a round look as if it had been opened long ago. */
 const age = (job: string) => test.redis.hset(test.key(`round:${job}/r1`), 'openedAtMs', 1);
 
 it('gives requests of a job only to workers of the kind that the job names', async () => {

@@ -18,7 +18,7 @@ import { JOB, WorldAborts } from './world-aborts.fixture';
 export { endWorlds, ledgers, RUNS } from './worker-world.fixture';
 export { aborts, JOB, longtail, redis, rounds, runner };
 
-/** A trainer, two workers and the sweeper, each doing one step at a time in an order that `decide` chooses. */
+/** A trainer, two workers and the sweep, each doing one step at a time in an order that `decide` chooses. */
 export class World extends WorkerWorld {
   readonly trained = new Map<string, GroupResult>();
   failedGroups = 0;
@@ -40,7 +40,8 @@ export class World extends WorkerWorld {
     policy: TailPolicy,
     decide: (choices: number) => number,
     /**
-     * A group that loses samples for good needs no more than these; with fewer than all, samples are aborted alone too.
+     * Samples with which a group that loses others for good is still accepted. If fewer than all suffice, samples are
+     * aborted alone too.
      */
     readonly minSamples = samples,
   ) {
@@ -52,7 +53,7 @@ export class World extends WorkerWorld {
     await this.register('w2');
   }
 
-  /** The next step of the trainer. Returns false when the data set is trained. */
+  /** Does the next step of the trainer. @returns false when the data set is trained */
   async train(): Promise<boolean> {
     if (this.plan === undefined) return this.open();
     const page = this.toSubmit.shift();
@@ -60,7 +61,7 @@ export class World extends WorkerWorld {
       const args = { job: JOB, roundId: this.roundId, trainerEpoch: this.epoch! };
       const answer = await this.send(() => rounds.submit(this.pool, args, page));
       if (isBroomwagonError(answer)) {
-        // Completed before its last page, by groups of the queue: the rest is for a later round.
+        // The round was completed by groups of the queue before its last page, so the rest is for a later round.
         expect(answer.code).toBe('ROUND_NOT_OPEN');
         this.toSubmit = [];
       }
@@ -75,7 +76,7 @@ export class World extends WorkerWorld {
   }
 
   private async open(): Promise<boolean> {
-    // An open that was refused for now is repeated as it was: the first one may still arrive.
+    // An open that was refused for now is repeated unchanged, because the first one may still arrive.
     const plan = this.refused ?? (await this.makePlan());
     if (plan.kind === 'done') return false;
     const { kind } = plan;
@@ -93,7 +94,7 @@ export class World extends WorkerWorld {
     };
     const answer = await this.send(() => rounds.open(this.pool, args));
     if (isBroomwagonError(answer)) {
-      // What was promised may have been aborted meanwhile: then another plan is made.
+      // Groups of the plan may have been aborted meanwhile. Then the trainer makes another plan.
       if (answer.code === 'PLAN_STALE') expect(this.aborts.ids.length).toBeGreaterThan(0);
       else expect(answer.code).toBe('ROUND_SETTLING');
       this.refused = answer.code === 'PLAN_STALE' ? undefined : plan;
@@ -145,7 +146,7 @@ export class World extends WorkerWorld {
     this.plan = undefined;
   }
 
-  /** A trained group is whole, new, and holds exactly the tokens that were acknowledged. */
+  /** Checks that a trained group is complete and new, and has exactly the acknowledged tokens. */
   private check(group: GroupResult): void {
     expect(this.trained.has(group.groupId), `${group.groupId} trained twice`).toBe(false);
     this.trained.set(group.groupId, group);
@@ -206,7 +207,7 @@ export class World extends WorkerWorld {
     expect(await redis.eval(RECOUNT, 1, runner.rootKey(this.pool))).toEqual([]);
   }
 
-  /** Sweeps until nothing is due, or only what waits for the reply of a worker. */
+  /** Sweeps until nothing is due, or only work that waits for the reply of a worker. */
   async settle(): Promise<void> {
     for (let page = 0; page < 200; page++) {
       const due = await rounds.due(this.pool);
@@ -217,7 +218,8 @@ export class World extends WorkerWorld {
   }
 
   /**
-   * All workers are gone, also those that have received no abort: what they had is returned, and what waited is folded.
+   * Deregisters all workers, also workers that have received no abort. Their attempts are returned, and groups that
+   * waited for them are folded.
    */
   async stopWorkers(): Promise<void> {
     for (const [workerId, epoch] of this.workers) await workers.deregister(this.pool, { workerId, workerEpoch: epoch });
@@ -225,7 +227,7 @@ export class World extends WorkerWorld {
     await this.settle();
   }
 
-  /** The audits of the next data set look at no keys of this one. */
+  /** Deletes the keys of the pool, so that audits of the next data set do not read them. */
   async end(): Promise<void> {
     await flushPrefix(secondDatabaseUrl(), `${runner.rootKey(this.pool)}:`);
   }

@@ -4,7 +4,7 @@ import type { RedisClient } from '../redis-cluster';
 
 /** An event as a transition wrote it. */
 export interface RolloutEvent {
-  /** Id in the stream: the message id of what is published. */
+  /** Id in the stream, which is the message id of the published event. */
   id: string;
   /** e.g. `round.completed`. */
   type: string;
@@ -12,12 +12,12 @@ export interface RolloutEvent {
 }
 
 const PAGE = 256;
-/** A relay without a call for this long counts as stopped, milliseconds. */
+/** Time without a call after which a relay counts as stopped, milliseconds. */
 const RELAY_TTL_MS = 10_000;
 
 /**
- * Reads the outbox of events. One replica relays a pool, so that events are published in their order; they leave the
- * outbox when they are, so its first entry is where the relay stands.
+ * Reads the outbox of events. One replica relays a pool, so that events are published in their order. Published events
+ * leave the outbox, so its first entry is the next one to publish.
  */
 export class EventOutbox {
   constructor(
@@ -28,20 +28,20 @@ export class EventOutbox {
   ) {}
 
   /**
-   * The first events of a pool, at most 256, to be published and then finished with {@link done}; none while another
-   * replica relays them. @throws UNAVAILABLE
+   * The first events of a pool, at most 256, to publish and then remove with {@link done}. None while another replica
+   * relays them. @throws UNAVAILABLE
    */
   async take(pool: PoolName): Promise<RolloutEvent[]> {
     const entries = await answerOf(this.redis.xrange(this.keyOf(pool), '-', '+', 'COUNT', PAGE));
     return entries.length > 0 && (await answerOf(this.isRelay(`${this.keyOf(pool)}Relay`))) ? eventsOf(entries) : [];
   }
 
-  /** Events that were published: they are taken off the outbox. @throws UNAVAILABLE */
+  /** Removes published events from the outbox. @throws UNAVAILABLE */
   async done(pool: PoolName, events: readonly RolloutEvent[]): Promise<void> {
     await answerOf(this.redis.xdel(this.keyOf(pool), ...events.map(({ id }) => id)));
   }
 
-  /** True for two replicas for a moment: events are then published twice, and the outbox loses none. */
+  /** Makes this replica the relay if there is none. Two replicas may be for a moment, which publishes events twice. */
   private async isRelay(key: string): Promise<boolean> {
     if ((await this.redis.set(key, this.replica, 'PX', RELAY_TTL_MS, 'NX')) !== null) return true;
     if ((await this.redis.get(key)) !== this.replica) return false;

@@ -5,7 +5,7 @@ const test = new TestPools();
 beforeAll(() => test.fresh());
 afterAll(() => test.close());
 
-it('keeps the finish reason as the engine named it, and none for a worker that does not report it', async () => {
+it('stores the finish reason of the engine, and none for a worker that does not report it', async () => {
   const round = await test.open({ policy: { name: 'wait' }, neededGroups: 1, samples: 2 });
   const [first, second] = await test.claim();
   await test.requests.complete(test.pool, {

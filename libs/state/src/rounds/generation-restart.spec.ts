@@ -12,12 +12,12 @@ const AOF = join('appendonlydir', 'appendonly.aof.1.incr.aof');
 const job = 'job';
 const policy: TailPolicy = { name: 'resume', overProvision: 1 };
 
-/** A Redis of this test's own, which can lose what came after a moment. */
+/** The test's own Redis, which can lose all writes after a mark. */
 interface LosingRedis {
   url: string;
-  /** What is written from now on is lost. */
+  /** Marks the moment after which all writes are lost. */
   mark(test: TestPools): Promise<void>;
-  /** Another process has the data, or this one has earlier data. */
+  /** Replaces the process, or sets its data back to the mark. */
   lose(): Promise<unknown>;
   stop(): Promise<void>;
 }
@@ -44,7 +44,7 @@ async function failedOver(): Promise<LosingRedis> {
   return {
     url: redis.url,
     mark: async (test) => {
-      // What was written before has left Redis for its replica when these are answered.
+      // All earlier writes have been sent to the replica when these commands are answered.
       for (const _ of [1, 2, 3]) await test.redis.ping();
       markedMs = performance.now();
     },
@@ -64,7 +64,7 @@ async function rewritten(): Promise<LosingRedis> {
   };
 }
 
-/** Name, Redis, and whether what comes after the mark is lost. */
+/** Kinds of faults: name, Redis, and whether writes after the mark are lost. */
 const KINDS: [string, () => Promise<LosingRedis>, boolean][] = [
   ['is restarted with all its data', () => restarted(false), false],
   ['is restarted with older data', () => restarted(true), true],
@@ -92,17 +92,17 @@ describe('the generation of a pool', () => {
       const { stamp: early } = await rounds.due(pool);
       generations.push(early.split('.')[0]!);
       await redis.mark(test);
-      // What the trainer takes for trained: the first step, which may be lost.
+      // The trainer trains this step, which Redis may lose.
       for (const claim of await test.claim()) await test.complete(claim);
       const { groups, cursor } = await rounds.results(pool, { ...round, limit: 9 });
       const { stamp } = await rounds.close(pool, { ...round, cursor });
       expect(rounds.seenStamp(pool)).toBe(stamp);
-      // While it waits for the disk, Redis answers before it writes to its file.
+      // Redis may answer before it writes to its file, while it waits for the disk.
       const own = test.redis;
       await expect.poll(() => own.info('persistence')).not.toMatch(/aof_buffer_length:[1-9]/);
       await redis.lose();
 
-      // A replica that has seen it says so with its next look at the pool, and only then.
+      // A replica that has seen the stamp reports it with its next read of the pool, which renews the generation once.
       expect((await rounds.due(pool, { stamp: rounds.seenStamp(pool) })).renewed).toBe(true);
       expect((await rounds.due(pool, { stamp: rounds.seenStamp(pool) })).renewed).toBeUndefined();
       const changed = { code: 'GENERATION_CHANGED' };

@@ -38,7 +38,7 @@ const readGroups = (groups: readonly { groupId: string; digest?: string }[]) =>
   groups.map(({ groupId, digest }) => ({ groupId, digest: digest! }));
 
 describe('the cursor of results', () => {
-  it('goes on behind what was read, and says again what a repeat asks for', async () => {
+  it('continues after the groups that were read, and returns the same page to a repeat', async () => {
     await finish('g0', 'g1');
     const first = await page(undefined, 1);
     expect(idsOf(first.groups)).toEqual(['g0']);
@@ -50,7 +50,7 @@ describe('the cursor of results', () => {
     expect(await page(second.cursor)).toMatchObject({ groups: [{ groupId: 'g2' }], complete: true });
   });
 
-  it('goes on in the middle of a group, and knows when its first samples are others', async () => {
+  it('continues in the middle of a group, and is refused when the first samples have changed', async () => {
     await test.fresh();
     await test.open({ policy: { name: 'wait', overProvision: 1 }, neededGroups: 1, samples: 200 });
     for (let given = await test.claim(128); given.length > 0; given = await test.claim(128)) {
@@ -67,7 +67,7 @@ describe('the cursor of results', () => {
     await expect(page(half.cursor)).rejects.toMatchObject({ ...changed, field: 'cursor' });
   });
 
-  it('is refused when Redis has other groups before it, and groups that are the same have the same digest', async () => {
+  it('is refused when Redis has other groups before it, while equal groups have equal digests', async () => {
     await finish('g0');
     const before = await KeySnapshot.of(redis, test.key(''));
     await finish('g1', 'g2');
@@ -82,7 +82,7 @@ describe('the cursor of results', () => {
     expect(read.groups.map(({ groupId, digest }) => digests.get(groupId) === digest)).toEqual([true, false, true]);
   });
 
-  it('is no number, and no proof of another round', async () => {
+  it('is refused when it is a number or another position', async () => {
     await expect(page('1')).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'cursor' });
     const { cursor } = await page();
     for (const position of ['1', '99999999999999']) {
@@ -92,7 +92,7 @@ describe('the cursor of results', () => {
 });
 
 describe('the close of a round', () => {
-  it('needs proof that just its groups were read, and is repeated with the same', async () => {
+  it('needs the cursor after exactly its groups, and is safe to repeat with it', async () => {
     await finish('g0', 'g1');
     const early = await page();
     await finish('g2');
@@ -110,7 +110,7 @@ describe('the close of a round', () => {
     await expect(close(early.cursor)).rejects.toMatchObject({ code: 'ROUND_MISMATCH' });
   });
 
-  it('names what is missing, extra and different when Redis was set back', async () => {
+  it('reports missing, extra and different groups when Redis was set back', async () => {
     await finish('g0');
     const before = await KeySnapshot.of(redis, test.key(''));
     await finish('g1', 'g2');
@@ -126,7 +126,7 @@ describe('the close of a round', () => {
     expect(await rounds.jobStatus(test.pool, { job })).toMatchObject({ stepsTrained: 0, openRoundId: 'r1' });
   });
 
-  it('closes a round without results', async () => {
+  it('is possible without results', async () => {
     await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r1');
     await rounds.expire(test.pool);
     const { cursor, complete } = await page();
@@ -143,7 +143,7 @@ describe('the stamp of a reply', () => {
     expect((await rounds.due(test.pool, { stamp })).renewed).toBeUndefined();
   });
 
-  it('is refused to whoever has seen a later event than Redis has, once', async () => {
+  it('is refused once when it is later than the last transition in Redis', async () => {
     const before = await KeySnapshot.of(redis, test.key(''));
     await finish('g0', 'g1', 'g2');
     const { cursor, stamp } = await page();
@@ -165,7 +165,7 @@ describe('the stamp of a reply', () => {
   });
 
   const trainer = { job, trainerEpoch: '' };
-  /** What a trainer calls besides its rounds, with a stamp. */
+  /** Calls of a trainer that are not about rounds, with a stamp. */
   const others: [string, (stamp?: string) => Promise<{ stamp: string }>][] = [
     ['job.status', (stamp) => rounds.jobStatus(test.pool, { job, stamp })],
     ['longtail.drop', (stamp) => longtail.drop(test.pool, { ...trainer, stamp, reason: 'r', groupIds: ['g9', 'g8'] })],
@@ -179,7 +179,7 @@ describe('the stamp of a reply', () => {
       (stamp) => weights.end(test.pool, { syncId: 'sync', outcome: 'committed', reason: 'asked', stamp }),
     ],
   ];
-  it('is in the replies of all that a trainer calls, first and repeated, and refused there when it is too late', async () => {
+  it('is in all replies to a trainer, and is refused in each call when it is too late', async () => {
     await finish('g0', 'g1', 'g2');
     for (const groupId of ['g3', 'g4', 'g5']) {
       for (const claim of claims.filter((one) => one.groupId === groupId)) await test.fail(claim);
@@ -204,7 +204,7 @@ describe('the stamp of a reply', () => {
     }
   });
 
-  it('is refused when a sample ends whose tokens were looked for before Redis was set back, and nothing changes', async () => {
+  it('is refused at the end of a sample whose tokens were checked before Redis was set back', async () => {
     const [claim] = claims as [Claim];
     const { stamp } = await rounds.due(test.pool);
     const [generation, sequence] = stamp.split('.');
@@ -218,7 +218,7 @@ describe('the stamp of a reply', () => {
     expect(await test.complete(claim, 3, stamp), 'a repeat').toMatchObject({ state: 'finished' });
   });
 
-  it('is remembered by a process, the latest of all replies', async () => {
+  it('is remembered by a process, as the latest one of all replies', async () => {
     const { stamp } = await rounds.due(test.pool);
     await finish('g0', 'g1', 'g2');
     expect(rounds.seenStamp(test.pool)).toBe(stamp);

@@ -1,7 +1,7 @@
 import type { RedisClient } from '../redis-cluster';
 
 /**
- * The keys below a prefix as they were once: RedisClient is set back to an earlier state without being another process.
+ * Copy of all keys with a prefix. Restoring it sets the same Redis process back to an earlier state.
  */
 export class KeySnapshot {
   private constructor(

@@ -2,11 +2,11 @@ import type { PlanProgress } from '@broomwagon/policies';
 import type { ModelGroup, ModelRound } from '@broomwagon/models';
 import { isOver } from '../../../../lab/models/src/rounds/round-follower.fixture';
 
-/** A progress for comparison: zeros that a correction has left behind are no lengths. */
+/** Progress for comparison, without lengths that a correction has reduced to zero. */
 export function normalized({ history = [], control, ...progress }: PlanProgress) {
   const steps = history.map(({ lengths, recorded = '', ...record }) => ({
     ...pick(record),
-    // The clock of the model is not that of Redis.
+    // Model and Redis have different clocks, so times are removed.
     recorded: recorded.replaceAll(/\d+:/g, 'ms:'),
     lengths: Object.fromEntries(
       Object.entries(lengths).flatMap(([domain, { finished, censored }]) => {
@@ -36,13 +36,13 @@ function withoutZeros(counts: Record<number, number>): Record<string, number> {
   return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
 }
 
-/** Finished groups first, then by the place of their first cut. */
+/** Ids of groups in the order of the queue: finished groups first, then by the place of their first cut. */
 export function inOrder(groups: readonly ModelGroup[]): string[] {
   const isWhole = ({ finished, samples }: ModelGroup): number => (finished >= samples ? 0 : 1);
   return groups.toSorted((a, b) => isWhole(a) - isWhole(b) || a.place - b.place).map(({ groupId }) => groupId);
 }
 
-/** A group as `readJob` has it. */
+/** A group as `readJob` returns it. */
 export function viewOf(group: ModelGroup) {
   const { groupId, state, live, finished, tokens, longest, cuts, pinned, held, oldestVersion } = group;
   return {
@@ -71,7 +71,7 @@ function placesOf({ places, spare }: ModelRound) {
   return { places: Object.fromEntries(taken), spare: places === undefined ? 0 : spare };
 }
 
-/** A round as `readJob` has it. */
+/** A round as `readJob` returns it. */
 export function viewOfRound(round: ModelRound) {
   return {
     state: round.state,
@@ -95,7 +95,7 @@ export function viewOfRound(round: ModelRound) {
       inFlight: round.rules.concurrency > 0 ? round.inFlight : 0,
       settled: round.settled && round.state !== 'open' ? 1 : 0,
     },
-    // Deleted when the round is folded.
+    // Places are deleted when the round is folded.
     ...(isOver(round) ? {} : placesOf(round)),
   };
 }

@@ -2,7 +2,7 @@ import { attemptNumber } from '@broomwagon/testing';
 import type { RedisClient } from '../redis-cluster';
 import { isOver } from '../../../../lab/models/src/rounds/round-follower.fixture';
 
-/** All of a job and of one round, as a test compares it. */
+/** State of a job and of one round, for comparison in a test. */
 export interface JobView {
   requestCounts: Record<string, number>;
   counts: { trained: number; excluded: number; failed: number; dropped: number; settling: number };
@@ -37,7 +37,7 @@ const NUMBERS =
   `neededGroups newGroups replacedGroups excludedGroups takenGroups submittedGroups liveGroups acceptedGroups
   failedGroups droppedGroups reservedGroups requestsDone requestsCut groupsRequeued inFlight settled`.split(/\s+/);
 
-/** Reads the keys themselves, not what scripts reply about them. */
+/** Reads a job from the keys themselves, without scripts. */
 export async function readJob(redis: RedisClient, root: string, roundId: string | undefined): Promise<JobView> {
   const [requestCounts, job, longtail, names] = await Promise.all([
     redis.hgetall(`${root}:job-counts:job`),
@@ -62,7 +62,7 @@ export async function readJob(redis: RedisClient, root: string, roundId: string 
   };
 }
 
-/** A round that is folded has passed its counters on to the job's. */
+/** Wasted tokens by reason. A folded round has passed its counters on to the job, so its ledger is skipped. */
 async function readWaste(redis: RedisClient, root: string): Promise<Record<string, number>> {
   const ledgers = [`${root}:job-ledger:job`];
   for (const name of await redis.keys(`${root}:round-ledger:*`)) {

@@ -25,7 +25,7 @@ async function finish(claims: readonly Claim[]): Promise<void> {
   for (const claim of claims) await test.complete(claim);
 }
 const trained = (groupIds: readonly string[]) => groupIds.map((groupId) => ({ groupId, samples: 2 }));
-/** What a trainer does after GENERATION_CHANGED. */
+/** Reconciles as a trainer does after GENERATION_CHANGED. */
 async function reconcile(step: number, groupIds: readonly string[], askedIds: readonly string[] = []) {
   const { trainerEpoch } = await rounds.takeover(test.pool, { job, takeoverId: test.unique('takeover') });
   const args = { job, trainerEpoch, step, groups: trained(groupIds), isLast: true, groupIds: askedIds };
@@ -48,14 +48,14 @@ async function sweep(roundId: string | undefined): Promise<void> {
   }
   await rounds.fold(test.pool, { job, roundId });
 }
-/** The counts add up, and say so many. */
+/** Expects counts that add up and equal the expected ones. */
 async function expectCounts(expected: Partial<RequestCounts>): Promise<void> {
   const { submitted, ...states } = await test.states();
   expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(submitted);
   expect({ submitted, ...states }).toMatchObject(expected);
   expect((await audit.run(test.pool)).findings).toEqual([]);
   expect((await rounds.due(test.pool)).miscounted).toEqual([]);
-  // What the ledger has of the trained samples and groups, by their lengths or as reconciled, is all of them.
+  // The ledger counts every trained sample and group, by its length or as reconciled.
   const { counters } = await ledgers.read(test.pool, { job });
   const groups = Object.entries(counters).filter(([name]) => name.startsWith('groups.cuts.'));
   const count = (name: string) => counters[name] ?? 0;
@@ -64,7 +64,7 @@ async function expectCounts(expected: Partial<RequestCounts>): Promise<void> {
     (await rounds.jobStatus(test.pool, { job })).trainedGroups,
   );
 }
-/** Trains what is left, in rounds of whatever the queue holds; returns how often each group was trained. */
+/** Trains the remaining groups in rounds from the queue. @returns ids of the trained groups, with repeats */
 async function trainRest(trainerEpoch: Round['trainerEpoch'], first: number): Promise<string[]> {
   const groups: string[] = [];
   for (let step = first; ; step++) {
@@ -81,7 +81,7 @@ async function trainRest(trainerEpoch: Round['trainerEpoch'], first: number): Pr
 }
 
 describe('a step that the trainer has trained and Redis has lost', () => {
-  /** Where the groups of the step were when Redis was set back: nobody has them, or a worker, or all states. */
+  /** States of the groups of the step when Redis was set back: pending, held by a worker, or mixed. */
   const stages: [string, (claims: Claim[]) => Promise<unknown>][] = [
     ['pending', async (claims) => Promise.all(claims.map((claim) => test.fail(claim)))],
     ['claimed', async () => undefined],
@@ -95,7 +95,7 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     const claims = await test.claim();
     await before(claims);
     const earlier = await snapshot();
-    // What comes after is lost: g0 and g1 are accepted, and trained.
+    // The following is lost: g0 and g1 are accepted and trained.
     for (const claim of await test.claim()) await test.complete(claim);
     await earlier.restore();
 
@@ -111,7 +111,7 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     await expectCounts({ submitted: 8, trained: 8 });
   });
 
-  it('counts once when it was never submitted, and tells which other groups are unknown', async () => {
+  it('counts once when it was never submitted, and other unknown groups are reported', async () => {
     const empty = await test.open({ policy, neededGroups: 1, newGroups: 1 });
     const claims = await test.claim();
     await finish(claims);
@@ -137,7 +137,7 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     await expect(rounds.submit(test.pool, round, [again])).rejects.toMatchObject({ code: 'DUPLICATE_GROUP' });
   });
 
-  it('counts once when its groups stand in the long-tail queue or have failed since', async () => {
+  it('counts once when its groups are in the long-tail queue or have failed since', async () => {
     const round = await test.open({ policy, neededGroups: 3, newGroups: 5 });
     const claims = await test.claim(10);
     const refused = { countsAsFailure: true, retryable: false };
@@ -168,10 +168,10 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     expect(await rounds.status(test.pool, { job })).toMatchObject({ state: 'open' });
   });
 
-  it('is of a job that Redis has lost as a whole', async () => {
+  it('creates the job again if Redis has lost it', async () => {
     const round = await test.open({ policy, neededGroups: 1, newGroups: 2 });
     await redis.del(...(await redis.keys(test.key('*job*'))));
-    // A late count of the lost job does not make it a job that somebody has.
+    // A late count of the lost job does not create the job.
     await redis.hset(test.key(`job:${job}`), 'droppedGroups', 1);
     const args = { job, takeoverId: 'one', step: 1, groups: trained(['g0']), isLast: true, groupIds: ['g1'] };
     await expect(rounds.reconcile(test.pool, { ...args, trainerEpoch: round.trainerEpoch })).rejects.toMatchObject({
@@ -186,10 +186,10 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     const made = await rounds.reconcile(test.pool, args);
     expect(made).toMatchObject({ stepsTrained: 1, countedGroups: 1, unknown: ['g1'] });
     expect(made.trainerEpoch).not.toBe(round.trainerEpoch);
-    // Its trainer may still look at a round that is lost.
+    // The trainer may still read a lost round.
     const noRound = { code: 'ROUND_NOT_FOUND', field: 'roundId' };
     for (const look of [...looks(round.roundId), ...looks()]) await expect(look()).rejects.toMatchObject(noRound);
-    // A repeat is the same trainer, and so is its takeover if it arrives late; another one takes the job over first.
+    // A repeat is the same trainer, and so is its late takeover. Another trainer must take the job over first.
     expect(await rounds.reconcile(test.pool, args)).toEqual({ ...made, countedGroups: 0, stamp: expect.any(String) });
     expect(await rounds.takeover(test.pool, { job, takeoverId: 'one' })).toMatchObject({
       trainerEpoch: made.trainerEpoch,
@@ -205,8 +205,8 @@ describe('a step that the trainer has trained and Redis has lost', () => {
   });
 });
 
-describe('what a worker says after its trainer has reconciled', () => {
-  it('changes nothing, and it is told to stop', async () => {
+describe('a worker that reports after its trainer has reconciled', () => {
+  it('changes nothing, and is told to stop', async () => {
     await test.open({ policy, neededGroups: 1, newGroups: 2 });
     const claims = await test.claim();
     const { trainerEpoch } = await rounds.takeover(test.pool, { job, takeoverId: 'again' });

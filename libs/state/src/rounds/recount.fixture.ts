@@ -1,4 +1,4 @@
-/** Counts everything again from the entities and compares it with what the scripts keep. Returns what differs. */
+/** Script that counts everything again from the records, and returns differences from the stored counts. */
 export const RECOUNT = `
 local root = KEYS[1] .. ':'
 local all = redis.call('KEYS', root .. '*')

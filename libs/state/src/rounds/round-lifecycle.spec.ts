@@ -5,7 +5,7 @@ import { forDataSets, runDataSet } from './run-data-set.fixture';
 
 afterAll(endWorlds);
 
-/** The ledger of the whole job says what its results said, and nothing is left open. */
+/** Expects that the ledger of the job equals the sum of its results, and that no cut sample is left open. */
 async function expectLedgerOf({ pool, trained }: World): Promise<void> {
   const { counters, open } = await ledgers.read(pool, { job: JOB });
   const samples = [...trained.values()].flatMap((group) => group.samples);
@@ -18,7 +18,7 @@ async function expectLedgerOf({ pool, trained }: World): Promise<void> {
   });
   expect(sum('trained.length.')).toBe(samples.length);
   expect(sum('groups.cuts.')).toBe(trained.size);
-  // Each trained sample has ended once; one that was made anew, more often.
+  // Each trained sample has ended once, or more often if it was generated again.
   expect(sum('ended.length.')).toBeGreaterThanOrEqual(samples.length);
   expect(sum('ended.length.') - samples.length).toBeLessThanOrEqual(
     counters['waste.unaccepted'] === undefined ? 0 : Infinity,

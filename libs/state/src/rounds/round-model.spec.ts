@@ -6,7 +6,7 @@ import { anyTailPolicy, decisions } from '../../../../lab/models/src/rounds/inte
 import { RoundWorld } from '../../../../lab/models/src/rounds/round-world.fixture';
 import { closeStores, ScriptRounds } from './script-rounds.fixture';
 
-/** Data sets of one run of this test. */
+/** Number of random data sets. */
 const RUNS = 15 * inject('runsFactor');
 vi.setConfig({ testTimeout: 120_000 + RUNS * 10_000 });
 
@@ -21,7 +21,7 @@ const settings = fc.record({
   abortScope: fc.option(fc.constantFrom(...ABORT_SCOPES), { nil: undefined }),
 });
 
-it('the scripts do what the model of rounds does, whatever the policy and the order of events', async () => {
+it('the scripts give the results of the model of rounds, whatever the policy and the order of events', async () => {
   const seen = { steps: 0, requeues: 0, restores: 0, moves: 0, weightChanges: 0 };
   await fc.assert(
     fc.asyncProperty(settings, decisions, async ({ minSamples, ...setting }, decide) => {
@@ -43,7 +43,7 @@ it('the scripts do what the model of rounds does, whatever the policy and the or
   ).toBe(true);
 });
 
-it('the scripts do what the model does when a dropped group was reconciled and its job is restored twice', async () => {
+it('the scripts give the results of the model when a dropped group is reconciled and the job restored twice', async () => {
   const scripts = new ScriptRounds();
   await scripts.start();
   const policy = { name: 'resume', overProvision: 1, shortfall: 'accept-fewer' } as const;

@@ -59,11 +59,11 @@ type SubmitScriptArgs = SubmitArgs & {
   room?: SubmitRoom;
 };
 
-/** What a repeat of `round.open` may pass otherwise: its sender, and what follows from the state of the job. */
+/** Fields in which a repeat of `round.open` may differ: its sender, and fields from the state of the job. */
 const MAY_DIFFER = new Set(
   'trainerEpoch stamp rules maxReplacedGroups keepTokens places choice control traceparent'.split(' '),
 );
-/** Samples that one script adds; a group is added whole. */
+/** Maximum samples that one script adds, except that a group is always added completely. */
 const REQUESTS_PER_SUBMIT = 32;
 
 const open = transition<OpenScriptArgs, OpenRoundReply>('rounds/open', { hasNewEpoch: true });
@@ -79,15 +79,15 @@ export class RoundStore extends storeOf({
   /** Takes one page of the long-tail queue into a round that is opening. */
   take: transition<RoundName & { stamp?: string }, TakeAnswer>('rounds/take'),
   status: transition<TrainerArgs & { roundId?: RoundId }, RoundStatus>('rounds/status'),
-  /** What the plan of the next round is made from; zeros for an unknown job. `history`: see {@link JobProgress}. */
+  /** Progress from which the next round is planned; zeros for an unknown job. `history`: see {@link JobProgress}. */
   progress: transition<TrainerArgs & { history?: boolean }, JobProgress>('rounds/progress'),
   /** Completes rounds whose deadline is over. */
   expire: transition<object, { rounds: RoundName[] }>('rounds/expire'),
-  /** Whether a payload may still be wanted. */
+  /** Whether a payload may still be needed. */
   owns: transition<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns'),
-  /** The trainer that calls it is the only one from then on. */
+  /** Makes the caller the only trainer of the job from then on. */
   takeover: transition<TakeoverRoundRequest & NewEpoch, TakeoverRoundReply>('jobs/takeover', { hasNewEpoch: true }),
-  /** One page of what a trainer has trained and Redis has lost. */
+  /** Counts one page of groups that a trainer has trained and Redis has lost. */
   reconcile: transition<ReconcileArgs & NewEpoch, ReconcileAnswer>('rounds/reconcile', { hasNewEpoch: true }),
   /** Takes the rewards of at most 128 accepted groups. */
   reward: transition<RewardArgs, RewardAnswer>('rounds/reward'),
@@ -95,14 +95,14 @@ export class RoundStore extends storeOf({
   cancel: transition<CancelRoundRequest & { reason: string }, CancelRoundReply>('rounds/cancel'),
   /** Gives back one page of the accepted groups of a cancelled round. */
   giveBack: transition<RoundName, GiveBackPage>('rounds/give-back'),
-  /** Cuts one page of what a completed round did not accept. */
+  /** Cuts one page of the groups that a completed round did not accept. */
   cut: transition<RoundName & { cursor?: number }, CutPage>('rounds/cut'),
   /** Folds one page of a closed round into the counts and deletes it. */
   fold: transition<RoundName, { more: boolean }>('rounds/fold'),
-  /** What there is to sweep; a Redis that has an older stamp than the last one seen of the pool has lost data. */
+  /** Work of the sweep. A Redis with an older stamp than the last one seen of the pool has lost data. */
   due: transition<{ stamp?: string }, DueWork>('rounds/due'),
   listLongtail: transition<LongtailListRequest, LongtailListReply>('longtail/list'),
-  /** One page, sorted. `idleBeforeMs`: jobs whose trainer has sent nothing since then, and those being deleted. */
+  /** One page, sorted. `idleBeforeMs`: jobs whose trainer has sent nothing since then, and jobs being deleted. */
   listJobs: transition<ListJobsRequest & { idleBeforeMs?: number }, ListJobsReply>('jobs/list'),
   jobStatus: transition<{ job: JobId; stamp?: string }, JobStatus>('jobs/status'),
 }) {
@@ -121,8 +121,8 @@ export class RoundStore extends storeOf({
   }
 
   /**
-   * Whether a page of groups may be added, and which of them are not there yet. Stores nothing.
-   * @param room absent: payloads have room for anything
+   * Checks whether a page of groups may be added, and which of them are not stored yet. Stores nothing.
+   * @param room room of the payloads; absent for no limit
    */
   async checkSubmit(
     pool: PoolName,
@@ -135,7 +135,7 @@ export class RoundStore extends storeOf({
   }
 
   /**
-   * Adds groups; those already there are skipped. About 32 requests in all: page with {@link pagesOfGroups}.
+   * Adds groups, and skips groups that are stored already. About 32 requests in all: page with {@link pagesOfGroups}.
    * @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED
    */
   submit(pool: PoolName, args: SubmitArgs, groups: readonly NewGroup[]): Promise<SubmitAnswer> {
@@ -158,14 +158,14 @@ export class RoundStore extends storeOf({
   }
 }
 
-/** By name, not as texts: a domain may be called `toString`. */
+/** Compares entries by name. A plain sort would convert the values to texts, and a domain may be named `toString`. */
 function byName([one]: [string, unknown], [other]: [string, unknown]): number {
   return one < other ? -1 : 1;
 }
 
 /**
- * Pages of about 128 requests, at least one group each: what one script touches.
- * @param launchFactor launched samples / samples of a group
+ * Pages of at most 32 requests, or of one larger group, for one script each.
+ * @param launchFactor number of launched samples / number of samples of a group
  */
 export function pagesOfGroups<Group extends { samples: number }>(
   groups: readonly Group[],

@@ -23,17 +23,17 @@ import type {
 import type { PromptHash, RememberedPrompt } from '../ledger/prompt-memory.store';
 import type { AttemptFence } from '../requests/request.store';
 
-/** What the plan of the next round is made from. */
+/** Progress of a job, from which the next round is planned. */
 export interface JobProgress {
   stepsTrained: number;
   longtailGroups: number;
   settlingGroups: number;
-  /** Of the queue: finished, and to be taken in the next step. */
+  /** Groups in the long-tail queue that are finished, and must be taken in the next step. */
   finishedGroups: number;
   pinnedGroups: number;
-  /** What an adaptive policy kept; see TailControl of libs/policies. */
+  /** State that an adaptive policy stored; see TailControl of libs/policies. */
   control?: object;
-  /** Of closed rounds, oldest first; see StepRecord of libs/policies. Empty unless it was asked for. */
+  /** Records of closed rounds, oldest first; see StepRecord of libs/policies. Empty unless requested. */
   history: object[];
   /** The round that is not closed, if any. */
   openRoundId?: RoundId;
@@ -42,46 +42,46 @@ export interface JobProgress {
   stamp: string;
 }
 
-/** A round by name. */
+/** Name of a round. */
 export type RoundName = Pick<OpenRoundRequest, 'job' | 'roundId'>;
 
 export interface OpenRoundArgs extends OpenRoundRequest {
   orphanAfterMs: number;
-  /** What follows from the policy. */
+  /** Rules that follow from the policy. */
   rules: RoundRules;
-  /** Groups with equal rewards that the round replaces at most. */
+  /** Maximum groups with equal rewards that the round replaces. */
   maxReplacedGroups?: number;
-  /** Tokens that groups of the queue may bring; absent: any. */
+  /** Maximum tokens that groups of the queue may bring along; absent: any. */
   keepTokens?: number;
-  /** Places of domains, '' for all that have no quota; absent without quotas. */
+  /** Places of domains, with '' for all domains without a quota; absent without quotas. */
   places?: { domain: string; places: number }[];
-  /** What an adaptive policy chose, and what it keeps for the next round. */
+  /** Choice of an adaptive policy, and the state `control` that it stores for the next round. */
   choice?: TailChoice;
   control?: object;
   /** W3C trace context of the call, which the claims of the round get. */
   traceparent?: string;
 }
-/** Another page is needed while it is `opening`. */
+/** Answer to a page of an opening. Another page is needed while the state is `opening`. */
 export type TakeAnswer = Pick<OpenRoundReply, 'state' | 'takenGroups'>;
 
-/** A group as it is stored: its prompt by reference. */
+/** A group as it is stored, with its prompt by reference. */
 export interface NewGroup extends Omit<GroupSubmission, 'prompt' | 'sampling' | 'promptId'> {
-  /** Of the submission: the same group with another one is a duplicate. */
+  /** Digest of the submission. The same groupId with another digest is a duplicate. */
   digest: string;
   promptRef: string;
-  /** JSON. */
+  /** Sampling parameters, as JSON. */
   sampling: string;
-  /** Its name in the prompt memory. */
+  /** Hash of its prompt in the prompt memory. */
   promptHash?: PromptHash;
-  /** Where its requests go in the pending queue (Dispatch of libs/policies); absent: in the order of arrival. */
+  /** Order of its requests in the pending queue (Dispatch of libs/policies); absent for the order of arrival. */
   dispatch?: { expectedTokens: number; probes: boolean };
 }
-/** What the check of a submission needs of a group. */
+/** Fields of a group that the check of a submission needs. */
 export type NamedGroup = Pick<NewGroup, 'groupId' | 'digest' | 'samples' | 'maxTokens' | 'promptHash'> & {
   promptRef?: string;
 };
 export type SubmitArgs = Omit<SubmitGroupsRequest, 'groups'>;
-/** What the payloads of the job leave for samples that are not made yet. */
+/** Room that the payloads of the job leave for samples that are not generated yet. */
 export interface SubmitRoom {
   freeBytes: number;
   quotaBytes: number;
@@ -89,41 +89,41 @@ export interface SubmitRoom {
   bytesPerToken: number;
 }
 export interface SubmitAnswer extends SubmitGroupsReply {
-  /** The round was completed before: these groups are to be cut. */
+  /** The round was completed before, so these groups must be cut. */
   completed: boolean;
-  /** Launched samples / samples of a group in this round. */
+  /** Number of launched samples / number of samples of a group in this round. */
   launchFactor: number;
 }
 export interface CheckedSubmission extends SubmitAnswer {
-  /** Groups that are not there yet. */
+  /** Groups that are not stored yet. */
   fresh: GroupId[];
   dispatchOrder: DispatchOrder;
-  /** What the prompt memory has of their prompts; empty in the order of arrival. */
+  /** Lengths of their prompts in the prompt memory; empty for the order of arrival. */
   known: RememberedPrompt[];
 }
 
 export interface ResultsArgs extends Omit<RoundResultsRequest, 'waitMs'> {
   limit: number;
-  /** The page ends with the sample that makes it so many. */
+  /** Maximum size: the page ends with the sample that reaches it. */
   maxBytes?: number;
 }
 export type ResultsPage = Omit<RoundResultsReply, 'ledger'>;
 
 export interface RewardArgs extends Omit<RewardGroupsRequest, 'groups'> {
-  /** How many rewards each has, and whether they are all equal. */
+  /** Groups with the number of their rewards, and whether the rewards are all equal. */
   groups: readonly { groupId: GroupId; rewards: number; isEqual: boolean }[];
   remainingGroups: number;
-  /** Of the request that has the groups, for errors. */
+  /** Field of the request with the groups, for errors. */
   field: 'groups' | 'rewards';
 }
 export interface RewardAnswer extends RewardGroupsReply {
-  /** The round has all its groups: the others are to be cut. */
+  /** The round has all its groups, so the others must be cut. */
   completed: boolean;
 }
 export type CloseArgs = Omit<CloseRoundRequest, 'rewards' | 'remainingGroups'>;
 
 export interface CutPage {
-  /** Attempts whose holders are to be told. */
+  /** Attempts whose holders must be told to stop. */
   aborts: AttemptFence[];
   /** Where the next page starts; absent at the end. */
   cursor?: number;
@@ -135,7 +135,7 @@ export interface GiveBackPage {
   more: boolean;
 }
 
-/** What a trainer has that Redis may have lost. About 128 requests in all. */
+/** Trained groups that Redis may have lost, from the trainer. About 128 requests in all. */
 export interface ReconcileArgs extends Omit<ReconcileJobRequest, 'groups' | 'groupIds'> {
   groups: readonly TrainedGroup[];
   isLast: boolean;
@@ -146,7 +146,7 @@ export interface ReconcileAnswer extends ReconcileJobReply {
   aborts: AttemptFence[];
 }
 
-/** What there is to sweep in a pool. */
+/** Work of the sweep in a pool. */
 export interface DueWork {
   rounds: (RoundName & { state: RoundState })[];
   /** Worker epochs whose attempts must be returned. */
@@ -159,22 +159,22 @@ export interface DueWork {
   aborting: number;
   /** Groups on their way from an open round to the long-tail queue. */
   leaving: number;
-  /** Requests ever that an index named and that were not there. */
+  /** Number of index entries found so far whose records were missing. */
   lostEntries: number;
-  /** Counts ever that were found to be impossible, such as one below zero. */
+  /** Number of impossible counts found so far, such as a count below zero. */
   miscounts: number;
-  /** Jobs that are to be counted again. */
+  /** Jobs that must be counted again. */
   miscounted: JobId[];
-  /** Snapshots that are to be deleted. */
+  /** Number of snapshots that must be deleted. */
   oldSnapshots: number;
-  /** Dropped groups that are to be forgotten. */
+  /** Number of dropped groups that must be deleted. */
   dropped: number;
-  /** Moves whose holders have not confirmed them. */
+  /** Number of moves whose holders have not confirmed them. */
   moving: number;
-  /** The weights change just now. */
+  /** A change of weights is under way. */
   weightSync: boolean;
   stamp: string;
-  /** The generation, when the counts of the jobs were not checked since it began. */
+  /** Generation of the pool, if the counts of the jobs were not checked since it started. */
   uncheckedGeneration?: string;
   /** The generation of the pool was renewed just now: Redis was restarted or set back. */
   renewed?: boolean;

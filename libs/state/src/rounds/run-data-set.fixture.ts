@@ -16,7 +16,7 @@ const ACTIONS = [
   'abort',
 ] as const;
 const TOTAL = 40;
-/** How often each action comes, of TOTAL; the trainer has the rest. */
+/** Frequency of each action, out of TOTAL. The trainer has the rest. */
 export const WEIGHTS: Record<(typeof ACTIONS)[number], number> = {
   claim: 4,
   grant: 2,
@@ -31,7 +31,7 @@ export const WEIGHTS: Record<(typeof ACTIONS)[number], number> = {
 };
 
 /**
- * Runs a whole data set and returns its world; every step is followed by an audit of the counts.
+ * Runs a whole data set and returns its world. An audit of the counts follows every step.
  * @param another one more action, with its weight
  */
 export async function runDataSet(
@@ -44,12 +44,12 @@ export async function runDataSet(
   const acts: Act[] = [...ACTIONS.map((name) => ({ weight: weights[name], act: () => world[name]() })), another];
   const train = { weight: acts.reduce((rest, { weight }) => rest - weight, TOTAL), act: () => world.train() };
   await interleave(decide, [...acts, train], () => world.audit());
-  // What is left is folded, but for what waits for a worker that does not know its end yet.
+  // All remaining groups are folded, except for groups that wait for a worker which has not learned their end yet.
   await world.settle();
   return world;
 }
 
-/** A data set of random size, its policy, and who decides what comes next. */
+/** A data set of random size with its policy, and the source of random decisions. */
 export interface RandomDataSet {
   groups: number;
   samples: number;
@@ -67,7 +67,7 @@ const DATA_SET = fc.record({
   decide: decisions,
 });
 
-/** Holds a property for data sets of every kind, or of one policy. */
+/** Checks a property for random data sets of every policy, or of the policy `name`. */
 export function forDataSets(
   property: (dataSet: RandomDataSet) => Promise<void>,
   { runs = RUNS, name }: { runs?: number; name?: TailPolicyName } = {},

@@ -5,7 +5,7 @@ import type { Ended } from '../../../../lab/models/src/rounds/round-follower.fix
 import type { AttemptFence } from '../requests/request.store';
 import { JOB } from './world-aborts.fixture';
 
-// What scripts take and answer, in the words of the model.
+// Conversions between arguments and answers of scripts and values of the model.
 
 export const idOf = ({ group, index }: ModelRequest): string => `${JOB}/${group.groupId}/${index}`;
 
@@ -22,7 +22,7 @@ export const ended = (answer: string | { state: string; aborts: AttemptFence[] }
     ? { state: answer, aborts: [] }
     : { state: answer.state, aborts: answer.aborts.map(attemptName).sort() };
 
-/** An accepted group as its results have it. */
+/** An accepted group as in the results of a round. */
 export const resultOf = (group: ModelGroup) => ({
   groupId: group.groupId,
   cuts: group.cuts,

@@ -10,7 +10,7 @@ import { WeightStore } from '../weights/weight.store';
 const SERVER = 's';
 const KEPT_MS = 600_000;
 
-/** Moves and changes of weights of a pool with one server, as the coordinator makes them. */
+/** Moves and changes of weights of a pool with one server, with the calls of the coordinator. */
 export class ScriptMoves {
   private readonly moves = new MoveStore(this.runner);
   private readonly leases = new LeaseStore(this.runner);
@@ -24,14 +24,14 @@ export class ScriptMoves {
     private readonly pool: string,
   ) {}
 
-  /** The server that requests move to and run on, with the weights of the pool. */
+  /** Registers the server to which requests move and on which they run, with the weights of the pool. */
   async registerServer(): Promise<void> {
     const server = { serverId: SERVER, endpoint: 'http://e', dialect: 'vllm' as const, probe: false, instanceId: 'i' };
     const { weightVersion } = this;
     await this.servers.register(this.pool, { ...server, maxInflight: 10_000, weight: 1, weightVersion });
   }
 
-  /** A plan of one move. Its state, or why it was refused. */
+  /** Sends a plan with one move. @returns the state of the move, or the reason of its refusal */
   async move(requestId: RequestId): Promise<{ state: string; aborts: AttemptFence[] }> {
     const planId = `plan-${this.calls++}`;
     const moves = [{ requestId, toServerId: SERVER }];
@@ -42,14 +42,14 @@ export class ScriptMoves {
     return { state: page[0]!.state.replace('refused:', ''), aborts };
   }
 
-  /** Gives up what is not confirmed. Returns how many moves. */
+  /** Gives up moves that are not confirmed. @returns number of such moves */
   async expire(): Promise<number> {
     let expired = 0;
     for await (const page of this.moves.pages('repeat', this.pool, { deadlineMs: -1 })) expired += page.expired;
     return expired;
   }
 
-  /** New weights between two rounds. */
+  /** Changes the weights between two rounds. */
   async setWeights(version: number): Promise<void> {
     this.weightVersion = version;
     const syncId = await this.beginSync('wait');
@@ -57,7 +57,7 @@ export class ScriptMoves {
     await this.commit(syncId);
   }
 
-  /** New weights that stop these attempts, which run under leases. Returns those that were told. */
+  /** Changes the weights, which stops these attempts that run under leases. @returns attempts that were told to stop */
   async stopForWeights(held: readonly AttemptFence[]): Promise<AttemptFence[]> {
     const leases = held.map(({ requestId, workerId, workerEpoch }) => {
       return { acquireId: `lease-${this.calls++}`, requestId, workerId, workerEpoch };

@@ -47,9 +47,9 @@ const ledgers = new LedgerStore(runner);
 const longtail = new LongtailStore(runner);
 const snapshots = new SnapshotStore(runner);
 const memory = new PromptMemoryStore(runner);
-/** What the memory knows of the first groups. */
+/** Lengths in the prompt memory of the prompts of the first groups. */
 const REMEMBERED = [[], [90, 250], [2_000, 5_000], [], [70], [900, 900, 40], [], [300], [80, 90], [6_000]];
-/** A group whose lengths were cut at the budget. */
+/** Index of the group whose lengths were cut at maxTokens. */
 const AT_CAP = 8;
 let opened = 0;
 
@@ -59,7 +59,7 @@ export async function closeStores(): Promise<void> {
   await flushPrefix(secondDatabaseUrl(), `${prefix}:`);
 }
 
-/** The scripts on a real Redis, which do what a world does with the model. */
+/** Follows a world of the model with the scripts on a real Redis. */
 export class ScriptRounds implements RoundFollower {
   private readonly pool = `pair-${opened++}`;
   private readonly root = runner.rootKey(this.pool);
@@ -67,7 +67,7 @@ export class ScriptRounds implements RoundFollower {
   private readonly epochs = new Map<string, Epoch>();
   private readonly fences = new Map<string, AttemptFence>();
   private trainerEpoch?: Epoch;
-  /** Makes each registration, claim, abort and takeover another one. */
+  /** Number of calls so far, for unique ids of registrations, claims, aborts and takeovers. */
   private calls = 0;
 
   async start(): Promise<void> {
@@ -94,7 +94,7 @@ export class ScriptRounds implements RoundFollower {
     const { stamp: _, lastRoundId: __, ...said } = await rounds.progress(this.pool, { job: JOB, history: true });
     const progress = said as unknown as PlanProgress;
     expect(normalized(progress)).toEqual(normalized(expected));
-    // The scripts open a round and take its groups one after the other, the model at once.
+    // The scripts open a round and then take its groups; the model does both at once.
     for (const [position, { durationMs }] of (progress.history ?? []).entries()) {
       expect(Math.abs(durationMs - expected.history![position]!.durationMs)).toBeLessThan(10_000);
     }
@@ -241,7 +241,7 @@ export class ScriptRounds implements RoundFollower {
     }));
     expect(results).toEqual(accepted.map(resultOf));
     await rounds.close(this.pool, { ...args, trainerEpoch: this.trainerEpoch!, cursor });
-    // As before the next plan.
+    // The coordinator counts the ledger before the next plan too.
     await ledgers.count(this.pool, args);
   }
 

@@ -2,7 +2,7 @@ import type { Claim, Epoch } from '@broomwagon/contracts';
 import { afterAll, beforeEach, expect, it } from 'vitest';
 import { segmentOf, TestPools } from './test-pools.fixture';
 
-/** What Redis gives twice when it is set back: everything it counts. Fences must not be among it. */
+// A Redis that is set back repeats all its counters, so fences must not be counters.
 const test = new TestPools();
 const { redis, rounds, requests, workers, servers } = test;
 const job = 'job';
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterAll(() => test.close());
 
-/** All keys of the pool as they are now; the function puts them back, as a Redis does that lost what came after. */
+/** Copies all keys of the pool. @returns a function that restores them, as in a Redis that has lost later writes */
 async function snapshot(): Promise<() => Promise<void>> {
   const root = test.key('*');
   const names = await redis.keys(root);
@@ -30,14 +30,14 @@ const policy = { name: 'resume' as const, overProvision: 1 };
 const open = () => test.open({ policy, neededGroups: 1, samples: 1 });
 const FENCED = { code: 'FENCED' };
 
-it('lets one of two trainers speak that took the job over before and after Redis was set back', async () => {
+it('accepts only one of two trainers that took the job over before and after Redis was set back', async () => {
   const { trainerEpoch: first } = await open();
   const setBack = await snapshot();
   const { trainerEpoch: second } = await rounds.takeover(pool, { job, takeoverId: 'second' });
   await setBack();
   const { trainerEpoch: third } = await rounds.takeover(pool, { job, takeoverId: 'third' });
   expect(new Set([first, second, third]).size).toBe(3);
-  // As test.open has submitted it.
+  // The group equals the group that test.open has submitted.
   const group = { groupId: 'g0', digest: 'd', samples: 1, maxTokens: 10, promptRef: 'prompt0', sampling: '{}' };
   const say = (trainerEpoch: Epoch) => rounds.submit(pool, { job, roundId: 'r1', trainerEpoch }, [group]);
   await expect(say(first)).rejects.toMatchObject(FENCED);
@@ -70,7 +70,7 @@ it('fences a worker whose registration Redis forgot, though another one has regi
   expect(await register('three')).toMatchObject({ workerEpoch });
 });
 
-it('tells two starts of a server apart that Redis would have counted alike', async () => {
+it('gives two starts of a server before and after a set-back different epochs', async () => {
   const server = (instanceId: string) =>
     servers.register(pool, {
       serverId: 's',
@@ -90,7 +90,7 @@ it('tells two starts of a server apart that Redis would have counted alike', asy
   expect(await servers.heartbeat(pool, { serverId: 's', epoch: third })).toMatchObject({ states: { s: 'ready' } });
 });
 
-it('does not take what is said about an attempt for a later one of the same number, worker and epoch', async () => {
+it('refuses reports of a lost attempt for a later one of the same number, worker and epoch', async () => {
   await open();
   const setBack = await snapshot();
   const [forgotten] = (await test.claim()) as [Claim];

@@ -4,7 +4,7 @@ import { TestPools } from './test-pools.fixture';
 const test = new TestPools();
 afterAll(() => test.close());
 
-it('keeps what an adaptive policy has chosen from the rounds that were closed, not from cancelled ones', async () => {
+it('stores the choices of an adaptive policy for closed rounds, but not for cancelled ones', async () => {
   await test.fresh();
   const policy = { name: 'resume' as const, overProvision: 1.5, overProvisionMode: 'adaptive' as const };
   const control = async () => (await test.rounds.progress(test.pool, { job: 'job' })).control;

@@ -14,11 +14,11 @@ import { pagesOfGroups, RoundStore } from './round.store';
 
 const JOB = 'job';
 
-/** The first rounds of a job are short; what is not said is for one of them. */
+/** Parameters of a round. Defaults are for a short round, as the first ones of a job are. */
 export interface TestRound {
   policy: TailPolicy;
   neededGroups: number;
-  /** Named g0, g1, .. after those of earlier steps. Default: as many as are needed. */
+  /** New groups, whose names g0, g1, .. continue the names of earlier steps. Default: as many as are needed. */
   newGroups?: number;
   takeGroups?: number;
   samples?: number;
@@ -27,16 +27,16 @@ export interface TestRound {
   abortScope?: AbortScope;
   workerKind?: string;
   maxTokens?: number;
-  /** Of all its groups. */
+  /** Hash of the prompt of all its groups. */
   promptHash?: string;
   job?: string;
-  /** Default 1; the round is r1. */
+  /** Step, default 1. Default name of the round: `r<step>`. */
   step?: number;
   roundId?: string;
   trainerEpoch?: Epoch;
 }
 
-/** Pools of one test file, the stores of their jobs, and in each a worker that makes the calls of a test. */
+/** Pools of one test file with their stores, each with a worker that makes the calls of a test. */
 export class TestPools {
   readonly redis = connectRedis({ url: this.url });
   readonly memory = new RedisMemory(this.redis);
@@ -55,10 +55,10 @@ export class TestPools {
   private calls = 0;
   private submitted = 0;
 
-  /** @param url of a Redis of the test's own, or that of all tests */
+  /** @param url address of the test's own Redis, or of the Redis of all tests */
   constructor(private readonly url = testRedisUrl()) {}
 
-  /** The next test has a pool of its own. */
+  /** Opens a new pool for the next test. */
   async fresh(): Promise<void> {
     this.pool = `pool-${this.used++}`;
     this.submitted = 0;
@@ -79,7 +79,7 @@ export class TestPools {
     return `${this.runner.rootKey(this.pool)}:${name}`;
   }
 
-  /** An open round with its groups of the queue, and its new ones. */
+  /** Opens a round with groups of the queue and new groups. */
   async open(wanted: TestRound) {
     const { policy, neededGroups, newGroups = neededGroups, takeGroups = 0, samples = 2, maxTokens = 10 } = wanted;
     const {
@@ -108,7 +108,7 @@ export class TestPools {
     for (let { state } = opened; state === 'opening';) ({ state } = await this.rounds.take(this.pool, round));
     const [domain] = Object.keys(policy.domainQuotas ?? {});
     const groups = Array.from({ length: newGroups }, (_, index) => ({
-      // Every other one has no domain.
+      // Every other group has no domain.
       domain: index % 2 === 0 ? domain : undefined,
       groupId: `g${this.submitted + index}`,
       digest: 'd',
@@ -134,7 +134,7 @@ export class TestPools {
     return (await this.requests.claim(this.pool, { claimId: this.unique('c'), ...this.holder, max })).claims;
   }
 
-  /** The attempt of a claim, as its worker names it. */
+  /** Attempt and worker epoch of a claim, for calls of its worker. */
   fence({ requestId, attempt }: Claim) {
     return { requestId, attempt, ...this.holder };
   }
@@ -148,7 +148,7 @@ export class TestPools {
     return this.requests.complete(this.pool, args);
   }
 
-  /** Default: no failure of the request. */
+  /** Ends an attempt. By default this is no failure of the request. */
   fail(claim: Claim, tokens = 0, as: { countsAsFailure: boolean; retryable: boolean } = ENDED) {
     return this.requests.fail(this.pool, {
       ...this.fence(claim),
@@ -158,7 +158,7 @@ export class TestPools {
     });
   }
 
-  /** How many requests of the job are in each state. */
+  /** Number of requests of the job by state. */
   async states(job = JOB) {
     return (await this.rounds.jobStatus(this.pool, { job })).requests;
   }
@@ -170,14 +170,14 @@ export class TestPools {
 
 const ENDED = { countsAsFailure: false, retryable: true };
 
-/** Reads the results of a round as far as they are there, and closes it. */
+/** Reads all results of a round that exist, and closes it. */
 export async function readAndClose(rounds: RoundStore, pool: string, round: Omit<CloseRoundRequest, 'cursor'>) {
   const { job, roundId } = round;
   const { cursor } = await readToEnd((from) => rounds.results(pool, { job, roundId, cursor: from, limit: 128 }));
   return rounds.close(pool, { ...round, cursor });
 }
 
-/** What an attempt has made, as the arguments of its reports; its payload is named after it. */
+/** Segment of an attempt, as arguments of its reports. Its payload is named after the attempt. */
 export function segmentOf({ requestId, attempt, weightVersion }: Claim, tokens: number) {
   const made = { attempt, serverId: 's1', serverEpoch: 'e1', weightVersion, tokenCount: tokens };
   return { segment: JSON.stringify({ ...made, ref: `${requestId}-${attempt}` }), tokens };

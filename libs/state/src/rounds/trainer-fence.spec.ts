@@ -41,7 +41,7 @@ const group = { groupId: 'g', digest: 'd', samples: 1, maxTokens: 10, promptRef:
 const cancel = (trainerEpoch: Epoch, mode: 'requeue' | 'drop') =>
   rounds.cancel(pool, { ...FIRST, trainerEpoch, mode, reason: 'test' });
 
-/** All that a trainer may say about its job, and each of it out of place in one state or another. */
+/** All calls of a trainer about its job. Each of them is out of place in some state. */
 const WORDS: Record<string, (trainerEpoch: Epoch) => Promise<unknown>> = {
   'round.next': (trainerEpoch) => rounds.progress(pool, { job, trainerEpoch }),
   'round.open of the same': (trainerEpoch) => open('r1', trainerEpoch),
@@ -68,7 +68,7 @@ const WORDS: Record<string, (trainerEpoch: Epoch) => Promise<unknown>> = {
     weights.end(pool, { syncId: 'sync', outcome: 'rolled-back', reason: 'asked', trainerEpoch }),
 };
 
-/** What the trainer that took over does before the one before wakes up. */
+/** Calls of the trainer that took over, before the earlier trainer continues. */
 const STATES: Record<string, (trainerEpoch: Epoch) => Promise<unknown>> = {
   'is open': async () => undefined,
   'is closed, and the weights are changed': async (trainerEpoch) => {
@@ -92,7 +92,7 @@ afterAll(async () => {
   await flushPrefix(testRedisUrl(), `${prefix}:`);
 });
 
-describe('a trainer that was taken over learns just that, whatever it says, when its round', () => {
+describe('a trainer whose job was taken over is fenced in every call when its round', () => {
   it.each(Object.entries(STATES))('%s', async (_when, goOn) => {
     const { trainerEpoch } = await rounds.takeover(pool, { job, takeoverId: 'second' });
     await goOn(trainerEpoch);
@@ -113,7 +113,7 @@ describe('a takeover that found no job', () => {
     await expect(mine()).rejects.toMatchObject({ code: 'JOB_NOT_FOUND', details: { stamp: expect.any(String) } });
   });
 
-  it('does not fence its own trainer when a copy of it is read late', async () => {
+  it('does not fence its own trainer when a copy of it arrives late', async () => {
     const { trainerEpoch } = await open('r1');
     await expect(mine()).rejects.toMatchObject({ code: 'FENCED', field: 'takeoverId' });
     expect(await rounds.status(pool, { ...FIRST, trainerEpoch })).toMatchObject({ state: 'open', trainerEpoch });
@@ -138,7 +138,7 @@ describe('a takeover that found no job', () => {
   });
 });
 
-it('lets a reader without an epoch plan, and knows no trainer of a job that is not there', async () => {
+it('lets a reader without an epoch plan, and refuses a trainer of an unknown job', async () => {
   expect(await rounds.progress(pool, { job })).toMatchObject({ openRoundId: 'r1' });
   expect(await rounds.progress(pool, { job, trainerEpoch: old })).toMatchObject({ openRoundId: 'r1' });
   await expect(rounds.progress(pool, { job: 'none', trainerEpoch: 'e1' })).rejects.toMatchObject({

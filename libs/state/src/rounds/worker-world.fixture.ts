@@ -28,22 +28,22 @@ export const longtail = new LongtailStore(runner);
 export const ledgers = new LedgerStore(runner);
 export const requests = new RequestStore(runner);
 export const workers = new WorkerStore(runner);
-/** Data sets of each property. */
+/** Random data sets for each property. */
 export const RUNS = 10 * inject('runsFactor');
 let pools = 0;
 
-/** To be called after all worlds. */
+/** Ends the connection and deletes the keys, after all worlds. */
 export async function endWorlds(): Promise<void> {
   await redis.quit();
   await flushPrefix(secondDatabaseUrl(), `${prefix}:`);
 }
 
-/** Workers that run what they are given, and messages that may be lost or come again. */
+/** Workers that run the requests they claim, with messages that may be lost or repeated. */
 export class WorkerWorld {
   readonly pool = `lifecycle-${pools++}`;
   protected readonly workers = new Map<string, Epoch>();
   protected readonly held: Attempt[] = [];
-  /** Tokens that were acknowledged, by attempt of a request; what `resume` must never lose. */
+  /** Acknowledged tokens by request and attempt, which `resume` must never lose. */
   protected readonly acknowledged = new Map<string, Map<AttemptId, number>>();
   protected readonly sent: (() => Promise<unknown>)[] = [];
   private registrations = 0;
@@ -64,7 +64,7 @@ export class WorkerWorld {
     this.hold(holder, answer.claims);
   }
 
-  /** Parked claims are answered; an answer to an expired epoch is a refusal. */
+  /** Answers parked claims. A claim of an expired epoch is refused. */
   async grant(): Promise<void> {
     const { grants } = await requests.grantClaims(this.pool);
     for (const { replyTo, claims, fenced } of grants) {
@@ -121,7 +121,7 @@ export class WorkerWorld {
     if (!isBroomwagonError(answer) && !without) this.acknowledge(attempt);
   }
 
-  /** The worker is gone and comes again; what it still sends is refused. */
+  /** Deregisters a worker and registers it again. Messages of its old epoch are refused. */
   async expiredWorker(): Promise<void> {
     const workerId = this.pick([...this.workers.keys()]);
     await workers.deregister(this.pool, { workerId, workerEpoch: this.workers.get(workerId)! });
@@ -148,9 +148,9 @@ export class WorkerWorld {
     }
   }
 
-  /** Any message may come again at any time. */
+  /** Repeats a message that was sent before. */
   async repeat(): Promise<void> {
-    // Mostly one of the last: those still meet the attempt they were about, or the one after it.
+    // Mostly one of the last messages is repeated, because it still finds its attempt or the next one.
     const message = this.pick(this.decide(4) === 0 ? this.sent : this.sent.slice(-6));
     await message?.().catch((error: unknown) => {
       if (!isBroomwagonError(error) || error.code === 'INTERNAL') throw error;

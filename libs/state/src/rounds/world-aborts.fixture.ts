@@ -5,7 +5,7 @@ import type { AttemptFence } from '../requests/request.store';
 import type { FunctionRunner } from '../library/function-runner';
 import type { DueWork } from './round.types';
 
-/** The one job of a world. */
+/** Name of the job of a world, which has only one. */
 export const JOB = 'job';
 const MAY_GO_ON = new Set(['pending', 'claimed', 'running', 'cutting', 'unfinished']);
 
@@ -16,20 +16,20 @@ interface AbortedWorld {
   readonly minSamples: number;
   readonly decide: (choices: number) => number;
 }
-/** What there is to abort now. */
+/** Rounds, groups and workers that can be aborted now. */
 interface Scene {
   roundId: string;
-  /** Groups g0, g1, .. of the job. */
+  /** Number of submitted groups g0, g1, .. of the job. */
   submitted: number;
   workerIds: string[];
 }
 
-/** The aborts of a world: it chooses what they name, and knows what must have become of it in the end. */
+/** Random aborts of a world, with the groups and samples that they must end. */
 export class WorldAborts {
   readonly ids: string[] = [];
-  /** Groups that an abort has decided about: they must end dropped. */
+  /** Groups that an abort must drop. */
   readonly intended = new Set<string>();
-  /** Samples that an abort has decided about, alone: they must never be trained. */
+  /** Samples that were aborted alone, and must never be trained. */
   readonly stopped = new Set<string>();
   private readonly store = new AbortStore(this.runner);
 
@@ -39,7 +39,7 @@ export class WorldAborts {
     private readonly world: AbortedWorld,
   ) {}
 
-  /** Aborts something. Sometimes its selection is left to the sweep, as if the process had died. */
+  /** Starts a random abort. Sometimes its selection is left to the sweep, as if the process had died. */
   async begin(scene: Scene, send: (message: () => Promise<unknown>) => Promise<unknown>): Promise<void> {
     const { pool } = this.world;
     const abortId = `a${this.ids.length}`;
@@ -52,13 +52,13 @@ export class WorldAborts {
     const isFlagged = 'roundId' in selector || 'job' in selector;
     if (this.world.decide(2) === 0)
       for (let more = true; more;) ({ more } = await this.store.select(pool, { abortId }));
-    // Without its flag and its selection, it is only decided when the sweep comes to it: a completion may win.
+    // Without a flag and a selection, nothing is aborted before the sweep selects it, so a completion may win.
     else if (!isFlagged || 'groupId' in selector) return;
     for (const groupId of expected) this.intended.add(groupId);
     for (const requestId of alone) this.stopped.add(requestId);
   }
 
-  /** What the sweep does about aborts: one page of each kind. Returns the messages for workers. */
+  /** Sweeps one page of each kind of aborts. @returns aborts for workers */
   async sweep(due: DueWork): Promise<AttemptFence[]> {
     const { pool, decide } = this.world;
     for (const abortId of due.aborts) if (decide(2) === 0) await this.store.select(pool, { abortId });
@@ -66,7 +66,7 @@ export class WorldAborts {
     return (await this.store.repeat(pool, { deadlineMs: 600_000 })).aborts;
   }
 
-  /** The answer of an abort, all pages. */
+  /** All pages of the results of an abort. */
   async resultsOf(abortId: string): Promise<AbortResultsPage['results']> {
     const all: AbortResultsPage['results'] = [];
     for (let cursor: number | undefined = 0; cursor !== undefined;) {
@@ -101,13 +101,13 @@ export class WorldAborts {
     return `${this.runner.rootKey(this.world.pool)}:${name}`;
   }
 
-  /** Those that may still become samples of a trained group. */
+  /** Requests that may still become samples of a trained group. */
   private async unfinished(requestIds: readonly string[]): Promise<string[]> {
     const states = await Promise.all(requestIds.map((id) => this.redis.hget(this.key(`request:${id}`), 'state')));
     return requestIds.filter((id, index) => MAY_GO_ON.has(states[index] ?? '') && !this.stopped.has(id));
   }
 
-  /** Groups that are dropped when this is done now; those that are not submitted yet, when they are. */
+  /** Groups that an abort drops: submitted groups now, later groups at their submit. */
   private async meantBy(selector: AbortSelector, submitted: number): Promise<string[]> {
     const meant: string[] = [];
     for (let position = 0; position < this.world.groups; position++) {

@@ -1,7 +1,7 @@
 import type { Claim } from '@broomwagon/contracts';
 import type { AttemptFence } from '../requests/request.store';
 
-/** What a worker of a world has, with the tokens it has made. */
+/** An attempt that a worker of a world holds, with the number of tokens generated. */
 export interface Attempt {
   claim: Claim;
   fence: AttemptFence;
