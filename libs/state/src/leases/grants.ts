@@ -27,9 +27,9 @@ export interface Refused {
   reason?: UnservedReason;
 }
 
-/** The answer of a parked acquire; the caller of the transition publishes it to `replyTo`. */
+/** Answer to a parked acquire, which the caller of the transition publishes to `replyTo`. */
 export type WaiterAnswer = { acquireId: string; replyTo: string } & ((Granted & { waitedMs: number }) | Refused);
-/** What every transition that makes room may answer. */
+/** Answers to parked acquires, in the reply of every transition that can make room. */
 export interface WaiterAnswers {
   answers: WaiterAnswer[];
   servers: ServerTable;

@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => test.close());
 
 describe('decisions', () => {
-  it('are told in the reply, kept in a bounded ring and read in pages, the latest first', async () => {
+  it('are in the reply, and are stored in a bounded ring, which is read in pages, the latest first', async () => {
     for (const id of ['a', 'b', 'c', 'd', 'e']) await test.server(id, 1_000);
     const first = await worker.acquire();
     expect(first).toMatchObject({ policy: 'least-inflight', branch: 'tie', key: 0, eligible: 5, policyVersion: 0 });
@@ -43,7 +43,7 @@ describe('decisions', () => {
     expect(decisions[0]!.decision.best).toHaveLength(4);
   });
 
-  it('carry all they were made from when asked, or when sampled, and lead to the same choice again', async () => {
+  it('contain all their inputs when requested or sampled, and can be replayed from these', async () => {
     for (const id of ['a', 'b', 'c']) await test.server(id);
     const explained = await worker.acquire({ explain: true, groupId: 'g', sessionId: 's' });
     expect(explained.snapshot).toMatchObject({ request: { groupId: 'g', sessionId: 's' }, newestWeightVersion: 0 });

@@ -16,7 +16,7 @@ describe('siblings of a group', () => {
   it('spread over different servers while these have the lowest load', async () => {
     for (const id of ['a', 'b', 'c', 'd']) await test.server(id);
     const first = await worker.acquire(sibling(0));
-    // Others make the order such that the sibling's server would be next.
+    // Other leases make the server of the sibling the next in order.
     const others = [await worker.acquire(), await worker.acquire(), await worker.acquire()];
     await test.release(first.acquireId);
     const again = await worker.acquire(sibling(0));
@@ -30,7 +30,7 @@ describe('siblings of a group', () => {
     const own = await worker.acquire(sibling(0));
     await test.release((await worker.acquire()).acquireId);
     const other = await worker.acquire();
-    // Both have one lease now; the sibling's server was chosen longest ago.
+    // Both servers have one lease now, and the server of the sibling was chosen longest ago.
     expect(other.serverId).not.toBe(own.serverId);
     expect(await worker.acquire(sibling(1))).toMatchObject({
       serverId: other.serverId,

@@ -39,7 +39,7 @@ describe('policies', () => {
     expect(second.serverId).not.toBe(first.serverId);
     await worker.acquire({ sessionId: 's3' });
     await worker.acquire({ sessionId: 's4' });
-    // Finished ones are active no more.
+    // A finished session is no longer active.
     await test.release(second.acquireId);
     expect(await test.sessions.finish(test.pool, { sessionId: 's2' })).toEqual({ finished: true });
     expect(await worker.acquire({ sessionId: 's5' })).toMatchObject({ serverId: second.serverId, key: 1 });
@@ -95,7 +95,7 @@ describe('policies', () => {
     expect((await worker.acquire(ids[0]!)).serverId).toBe(order[1]!.serverId);
   });
 
-  it('random: by the acquireId alone, each server about as often, and only one that fits', async () => {
+  it('random: by the acquireId alone, all servers about as often, and only servers that fit', async () => {
     for (const id of ['a', 'b', 'c', 'd']) await test.server(id, 1_000);
     await test.configure({ policy: 'random' });
     const places = await worker.placesOf(400);
@@ -103,7 +103,7 @@ describe('policies', () => {
     expect(new Set(await worker.placesOf(20, () => ({ excludeServers: ['a', 'c', 'd'] })))).toEqual(new Set(['b']));
   });
 
-  it('power-of-two: the less loaded of two', async () => {
+  it('power-of-two: the less loaded of two drawn servers', async () => {
     for (const id of ['a', 'b', 'c']) await test.server(id, 1_000);
     await test.configure({ policy: 'power-of-two' });
     const places = await worker.placesOf(300);
@@ -111,11 +111,11 @@ describe('policies', () => {
       expect(Math.abs(places.filter((one) => one === id).length - 100)).toBeLessThanOrEqual(5);
     }
     expect(new Set(await worker.placesOf(10, () => ({ excludeServers: ['a', 'c'] })))).toEqual(new Set(['b']));
-    // Now b has ten leases more: it is chosen only when it is drawn with none of the others.
+    // Server b has ten leases more now, so it is never the less loaded of two.
     expect(await worker.placesOf(10)).not.toContain('b');
   });
 
-  it('weights count in least-tokens and least-sessions', async () => {
+  it('least-tokens and least-sessions: in proportion to the weights of servers', async () => {
     await test.server('big', 1_000, { weight: 3 });
     await test.server('small', 1_000, { weight: 1 });
     for (const policy of ['least-tokens', 'least-sessions'] as const) {

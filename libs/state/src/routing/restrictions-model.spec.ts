@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { afterAll, expect, inject, it } from 'vitest';
 import { closeStores, Pair, pools, replayed, servers, leases, workers } from './routing-model.fixture';
 
-/** Sequences in one run of this test. */
+/** Number of random sequences. */
 const RUNS = 5 * inject('runsFactor');
 const SERVERS = 60;
 
@@ -30,11 +30,11 @@ const wanted = fc.record({
   requestId: fc.constantFrom('j/g1/0', 'j/g1/1', 'j/g2/0'),
 });
 
-it('finds of many servers the one that the reference model finds, and refuses what it refuses', async () => {
+it('finds the server that the reference model finds among many, and refuses the same acquires', async () => {
   const plan = fc.record({
     policy: fc.constantFrom(...ROUTING_POLICIES),
     fleet: fc.array(server, { minLength: SERVERS, maxLength: SERVERS }),
-    // Batches of the same requests, as the coalescer makes them.
+    // Batches repeat the same requests, like batches of the coalescer.
     batches: fc.array(
       fc.record({ requests: fc.array(wanted, { minLength: 1, maxLength: 3 }), times: fc.constantFrom(1, 4) }),
       {

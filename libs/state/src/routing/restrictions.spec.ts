@@ -39,12 +39,12 @@ describe('restrictions', () => {
     expect(await only({ excludeServers: ['old', 'new'] })).toEqual(['mid']);
     expect(await only({ labels: { zone: 'z' } })).toEqual(['mid']);
     expect(await acquire({ labels: { zone: 'other' } })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
-    // The newest one is gone: the lag is counted from the next.
+    // When the newest server is removed, the lag is counted from the next version.
     await test.servers.remove(test.pool, { serverId: 'new' });
     expect(await only({ maxWeightLag: 0 })).toEqual(['mid']);
   });
 
-  it('find the only server that fits among 700, behind all others in the order', async () => {
+  it('find the only server that fits among 700, though it is the last in order', async () => {
     await Promise.all(Array.from({ length: 700 }, (_, n) => test.server(`server-${n}`)));
     const { epoch } = await test.server('wanted', 100, { weightVersion: 7 });
     for (let n = 0; n < 3; n++) await acquire({ minWeightVersion: 7 });
@@ -54,14 +54,16 @@ describe('restrictions', () => {
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 3, best, eligible: 701 });
     expect(await acquire({ excludeServers: ['wanted'] })).toMatchObject({ branch: 'tie', key: 0 });
     expect(await slowScans()).toBe(before);
-    // As a version without index entries has left it: every server is looked at, and the next heartbeats mend it.
+    // Earlier versions wrote no index entries. Without the entries of a server all servers are scanned, until the next
+    // probe or heartbeat of the server adds its entries.
     await test.redis.hdel(`${test.root}:servers:index-entries`, 'wanted');
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 4 });
     expect(await slowScans()).toBe(before + 1);
     await test.servers.recordProbes(test.pool, ['wanted']);
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 5 });
     expect(await slowScans()).toBe(before + 1);
-    // Changed by such a version: it is not taken for what it was, and found as what it is from its next heartbeat on.
+    // A server that such a version has changed is never found by its old values, and by its new ones after its next
+    // heartbeat or probe.
     const changeWithoutIndex = async (from: number, to: number) => {
       await test.servers.heartbeat(test.pool, { serverId: 'wanted', epoch, weightVersion: to });
       await test.redis.hset(`${test.root}:servers:index-entries`, 'wanted', `@${from}|`);
@@ -75,7 +77,7 @@ describe('restrictions', () => {
     expect(await acquire({ weightVersion: 8 })).toMatchObject({ serverId: 'wanted', key: 6 });
   });
 
-  it('of a batch are each kept, in the order of the policy, and leave nothing behind', async () => {
+  it('of a batch are each kept, in the order of the policy, without keys left behind', async () => {
     await Promise.all(
       Array.from({ length: 120 }, (_, n) => test.server(`server-${n}`, 2, { weightVersion: n < 100 ? 8 : 9 })),
     );

@@ -3,7 +3,7 @@ import type { Pair } from './routing-model.fixture';
 
 /** One step of a run. */
 export type Command = fc.AsyncCommand<object, Pair>;
-/** Done on both sides; then the counts are compared. */
+/** A command that runs on script and model, after which the counts are compared. */
 export function command(name: string, run: (pair: Pair) => Promise<void>): Command {
   return {
     check: () => true,
@@ -15,7 +15,7 @@ export function command(name: string, run: (pair: Pair) => Promise<void>): Comma
   };
 }
 
-/** Undefined nine times of ten. */
+/** Value that is undefined nine times out of ten. */
 export const rarely = <T>(arbitrary: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 9, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
 export const serverId = fc.constantFrom('s1', 's2', 's3', 's4');

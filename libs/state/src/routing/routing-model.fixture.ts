@@ -29,7 +29,7 @@ export async function closeStores(): Promise<void> {
   await flushPrefix(testRedisUrl(), `${prefix}:`);
 }
 
-/** What both sides are driven through, and what the test itself remembers. */
+/** The scripts and the reference model, which get the same commands, and the records of the test. */
 export class Pair {
   readonly model = new RoutingModel(() => this.epochs.at(-1)!);
   readonly pool = `pool-${opened++}`;
@@ -40,16 +40,16 @@ export class Pair {
   readonly registrations = new Map<string, number>();
   readonly sequences = new Map<string, number[]>();
   readonly waiting = new Set<string>();
-  /** Asked for so far, so that they can be repeated. */
+  /** Transfers requested so far, so that they can be repeated. */
   readonly transfers: ModelTransfer[] = [];
   hasExpired = false;
 
-  /** To be told before the model is asked, which then begins this one where the script began a new one. */
+  /** Notes an epoch that the script has started, so that the model starts the same one in its next command. */
   begin(epoch: Epoch): void {
     if (!this.epochs.includes(epoch)) this.epochs.push(epoch);
   }
 
-  /** Answers of parked calls are the same on both sides, and each waiter gets exactly one. */
+  /** Expects equal answers to parked calls from script and model, and exactly one answer for each waiter. */
   compareAnswers(real: WaiterAnswer[], expected: ModelWaiterAnswer[]): void {
     const inboxes = expected.map((answer) => ({ ...answer, replyTo: `inbox.${answer.acquireId}` }));
     const timeless = real.map((answer) => replayed({ ...answer, waitedMs: undefined }));
@@ -65,7 +65,7 @@ export class Pair {
     if ('parked' in answer) this.waiting.add(acquireId);
   }
 
-  /** One expired owner at a time, so that the order in which the sweeper takes owners does not matter. */
+  /** Sweeps one expired owner at a time, so that the order in which the sweep takes owners does not matter. */
   async sweep(): Promise<void> {
     const answers: WaiterAnswer[] = [];
     let more = true;
@@ -79,7 +79,7 @@ export class Pair {
   }
 
   private async acquiresByRequest(): Promise<Record<string, string[]>> {
-    // Without the field that only decides how Redis stores the hash.
+    // The field '' only makes Redis store the hash as a table.
     const { '': _, ...lists } = await redis.hgetall(`${runner.rootKey(this.pool)}:leases:requests`);
     return Object.fromEntries(Object.entries(lists).map(([requestId, list]) => [requestId, list.split('|').sort()]));
   }
@@ -91,7 +91,7 @@ export class Pair {
     return lists;
   }
 
-  /** In-flight == leases == sum over worker epochs, and all as the model has it. */
+  /** Expects that leases of servers == leases == leases of worker epochs, as in the model. */
   async compareCounts(): Promise<void> {
     const status = await pools.status(this.pool);
     expect(status.leases).toBe(this.model.leases.size);
@@ -117,10 +117,10 @@ export class Pair {
   }
 }
 
-/** Full receipts whose choice was made again so far. */
+/** Number of full receipts replayed so far. */
 export let replays = 0;
 
-/** Makes the choice of a full receipt again, and takes the snapshot away: the model has none. */
+/** Replays the choice of a full receipt, and removes the snapshot, which the model does not have. */
 export function replayed<Answer extends object>(answer: Answer): Answer {
   if (!('snapshot' in answer)) return answer;
   const { snapshot, ...rest } = answer as Answer & Granted & { snapshot: DecisionSnapshot };

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { acquireId, command, rarely, serverId, workerId } from './routing-model.commands.fixture';
 import { leases, replayed, sessions } from './routing-model.fixture';
 
-/** Transfers that moved a lease so far, repeats included. */
+/** Number of transfers that moved a lease so far, repeats included. */
 export let transfers = 0;
 
 export const acquire = fc
@@ -38,7 +38,7 @@ export const acquire = fc
       const parking = waits ? { waitMs: 30_000, replyTo: `inbox.${wanted.acquireId}` } : {};
       const { results } = await leases.acquire(pair.pool, [{ ...item, ...parking, workerEpoch }]);
       expect(results.map(replayed)).toEqual([expected]);
-      // An acquire that may wait no longer takes its waiter with it: its answer is the only one.
+      // A repeated acquire without a wait removes its waiter, and its answer is the only one.
       if (!('parked' in expected) && pair.model.lanes.get(wanted.acquireId) === undefined) {
         pair.waiting.delete(wanted.acquireId);
       }

@@ -18,7 +18,7 @@ export const registerServer = fc
   .map((registration) =>
     command(`register ${JSON.stringify(registration)}`, async (pair) => {
       if (pair.hasExpired) await pair.sweep();
-      // Fewer places than leases is legal; the bound of the test is then the leases that stand.
+      // A capacity below the number of leases is legal, but would break the bound of the test, so it is raised.
       const inflight = pair.model.inflight(registration.serverId);
       const maxInflight = Math.max(registration.maxInflight, inflight);
       const lacks = registration.lacks?.join(',');
@@ -111,7 +111,7 @@ export const updateServer = fc
     }),
   );
 
-/** The first registration, a repeat of the last one, a new one, or a late repeat of one before the last. */
+/** Registers a worker: repeats the last registration, makes a new one, or repeats an earlier one late. */
 export const registerWorker = fc
   .record({ workerId, kind: fc.constantFrom('repeat', 'new', 'late') })
   .map(({ workerId: id, kind }) =>
@@ -180,7 +180,7 @@ export const configure = fc
   .map(({ set, reset }) =>
     command(`configure ${JSON.stringify({ set, reset })}`, async (pair) => {
       if (pair.hasExpired) await pair.sweep();
-      // The sweeper moves the waiters of several quarantined servers in any order: one such server at a time.
+      // The sweep moves the waiters of several quarantined servers in any order, so only one is quarantined at a time.
       const { requiredWeightVersion: wanted } = set;
       const left = [...pair.model.servers.values()].filter(
         (server) => server.weightVersion !== wanted && pair.model.lanes.first(({ lane }) => lane === server.serverId),

@@ -25,14 +25,14 @@ import {
   expiredWorker,
 } from './routing-model.servers.fixture';
 
-/** Sequences in one run of this test. */
+/** Number of random sequences. */
 const RUNS = inject('runsFactor') === 1 ? 40 : 100 * inject('runsFactor');
 vi.setConfig({ testTimeout: 60_000 + RUNS * 1_000 });
 
 afterAll(closeStores);
 
-it('does what the reference model does, whatever the order of commands, and its counts balance', async () => {
-  // Many acquires and releases to each change of servers and workers.
+it('gives the results of the reference model, whatever the order of commands, and balanced counts', async () => {
+  // There are many acquires and releases for each change of servers and workers.
   const commands = fc.commands(
     [
       ...Array.from({ length: 24 }, () => acquire),

@@ -12,7 +12,7 @@ import { WorkerStore } from '../workers/worker.store';
 
 export type TestStore = ReturnType<typeof openTestStore>;
 
-/** Stores with one pool of its own. */
+/** Opens stores with a new pool. */
 export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
   const redis = connectRedis({ url: testRedisUrl() });
   const { pool: prefix, pool } = testPool();
@@ -33,7 +33,7 @@ export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
     waiters: new WaiterStore(runner),
     pool,
     root: `${prefix}:{${pool}}`,
-    /** Registers a server with an instanceId of its own name; it is not probed. */
+    /** Registers a server whose instanceId is its serverId, without probes. */
     server(serverId: string, maxInflight = 100, more: Partial<ServerRegistration> = {}) {
       return servers.register(pool, {
         serverId,
@@ -47,22 +47,22 @@ export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
         ...more,
       });
     },
-    /** The engine has described itself to a probe. */
+    /** Reports that the engine has described itself to a probe. */
     describe(serverId: string, more: Partial<ServerUpdate> = {}) {
       return servers.update(pool, { serverId, isDescribed: true, ...more });
     },
-    /** As `pool.configure` does it. */
+    /** Changes settings and rescores all servers, as `pool.configure` does. */
     async configure(set: PoolSettings, reset: string[] = []) {
       const { version } = await pools.configure(pool, set, reset);
       for await (const _ of servers.pages('rescore', pool));
       return pools.finish(pool, version);
     },
-    /** A fresh epoch of the worker. */
+    /** Starts a new epoch of a worker. */
     async worker(workerId: string, ttlMs = 60_000) {
       const { workerEpoch } = await workers.register(pool, { workerId, registrationId: `r${++sequence}`, ttlMs });
       return { workerId, workerEpoch };
     },
-    /** One acquire; its acquireId is new unless given. */
+    /** Sends one acquire, by default with a new acquireId. */
     async acquire(worker: { workerId: string; workerEpoch: Epoch }, wanted: Partial<AcquireEntry> = {}) {
       const item = { acquireId: `acquire-${++sequence}`, requestId: 'job/group/0', ...worker, ...wanted };
       const { results } = await leases.acquire(pool, [item]);
@@ -71,7 +71,7 @@ export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
     async release(acquireId: string, seq?: number, outcome?: 'finished' | 'failed') {
       return leases.release(pool, [{ acquireId, seq, outcome }]);
     },
-    /** Sweeps until nothing is left; the number of leases returned. */
+    /** Sweeps until nothing is left. @returns number of returned leases */
     async sweep() {
       let returned = 0;
       for (let more = true; more;) {
@@ -88,7 +88,7 @@ export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
   };
 }
 
-/** Acquires of one worker. */
+/** Registers a worker for acquires. */
 export async function openTestWorker(test: TestStore) {
   const holder = await test.worker('w');
   const acquire = async (wanted: Partial<AcquireEntry> = {}) =>
@@ -96,7 +96,7 @@ export async function openTestWorker(test: TestStore) {
   return {
     holder,
     acquire,
-    /** Where so many acquires go, one after the other. */
+    /** Servers of `count` acquires, one after the other. */
     async placesOf(count: number, wanted: (n: number) => Partial<AcquireEntry> = () => ({})) {
       const places: string[] = [];
       for (let n = 0; n < count; n++) places.push((await acquire(wanted(n))).serverId);

@@ -13,7 +13,7 @@ afterEach(() => test.close());
 
 const configure = (breakerOpenMs: number) =>
   new PoolStore(test.runner).configure(test.pool, { breakerFailures: 3, breakerOpenMs });
-/** One call on this server; whether that broke it. */
+/** Makes one call on a server. @returns whether its outcome made the breaker open */
 async function call(serverId: string, outcome?: 'finished' | 'failed') {
   const lease = await test.acquire(worker, { boundServerId: serverId });
   expect(lease).toMatchObject({ serverId, branch: 'bound' });
@@ -31,12 +31,12 @@ it('makes a server suspect whose calls fail one after the other, for a while, th
   expect(await test.acquire(worker, { boundServerId: 'a' })).toMatchObject({ branch: 'bound-unavailable' });
   expect(await probe('a')).toBe('suspect');
   expect(await test.server('a')).toMatchObject({ state: 'suspect' });
-  // Two of three are left; with another one gone it would be fewer than half.
+  // Two of three servers are left. Without another one, fewer than half would be.
   for (let n = 0; n < 5; n++) expect(await call('b', 'failed')).toBe(false);
   expect(await probe('b')).toBe('ready');
 });
 
-it('tries a server again after the break: one more failure breaks it at once, a finished call ends the matter', async () => {
+it('tries a server again after the break: one more failure opens the breaker, a finished call resets it', async () => {
   await test.server('a');
   await test.server('b');
   await configure(100);
@@ -48,7 +48,7 @@ it('tries a server again after the break: one more failure breaks it at once, a 
   expect(await call('a', 'failed')).toBe(false);
 });
 
-it('is on by default, is off with 0, and never takes the last server', async () => {
+it('has the breaker on by default, off with 0, and never opens it for the last server', async () => {
   await test.server('a');
   await test.server('b');
   const broken = [];

@@ -25,7 +25,7 @@ const isPaused = async (serverId: string) => {
 const statusOf = async (serverId: string) =>
   (await test.servers.list(test.pool, { serverId, cursor: '0' })).servers[0]!;
 
-it('gets no new leases for the time that the engine names, and keeps those that run', async () => {
+it('gives a busy server no new leases for the time that the engine names, and keeps its running leases', async () => {
   for (const id of ['a', 'b']) await test.server(id);
   const running = await acquireOn('a');
   const refused = await acquireOn('a');
@@ -42,7 +42,7 @@ it('gets no new leases for the time that the engine names, and keeps those that 
   expect(await isPaused('a')).toBe(true);
 });
 
-it('lets acquires wait as for a full server, and serves them when the time is over', async () => {
+it('lets acquires wait for a busy server like for a full one, and serves them when its time is over', async () => {
   await test.server('a');
   await refuse([await acquireOn('a')], 1);
   const waiting = { requestId: 'r', ...worker.holder };
@@ -53,17 +53,17 @@ it('lets acquires wait as for a full server, and serves them when the time is ov
     .toMatchObject([{ acquireId: 'waiting', serverId: 'a', branch: 'waited' }]);
 });
 
-it('gets one lease after the time, and others once that has not ended badly for a while', async () => {
+it('gives a busy server one trial lease after its time, and others once the trial has not failed for a while', async () => {
   await test.server('a');
   await refuse([await acquireOn('a')], 1);
   await expect.poll(() => isPaused('a')).toBe(false);
-  // That was the trial: others go to no server until its time is over.
+  // The poll was the trial. No other lease is granted until the time of the trial is over.
   await expect.poll(async () => (await test.servers.warm(test.pool)).warming).toBe(0);
   expect(await statusOf('a')).not.toHaveProperty('busyUntilMs');
   for (let n = 0; n < 3; n++) expect(await acquireOn('a')).toMatchObject({ branch: 'bound' });
 });
 
-it('gets only one of the leases that are granted together after the time', async () => {
+it('gives a busy server only one of the leases that are granted together after its time', async () => {
   for (const id of ['a', 'b']) await test.server(id);
   await refuse([await acquireOn('a')], 1);
   await expect.poll(async () => (await test.servers.warm(test.pool)).warming).toBe(0);
@@ -72,7 +72,7 @@ it('gets only one of the leases that are granted together after the time', async
   expect([(await statusOf('a')).inflight, (await statusOf('b')).inflight]).toEqual([1, 7]);
 });
 
-it('counts calls that are refused together once', async () => {
+it('counts calls that a busy server refuses together once', async () => {
   await test.server('a');
   const together = [await acquireOn('a'), await acquireOn('a'), await acquireOn('a')];
   await refuse(together);
@@ -80,7 +80,7 @@ it('counts calls that are refused together once', async () => {
   expect((await statusOf('a')).busyUntilMs).toBeLessThan((Number(seconds) + 2) * 1_000);
 });
 
-it('is avoided by a request that it has just failed while another server can take the lease', async () => {
+it('avoids a server for a request that it has just failed, while another server can take the lease', async () => {
   for (const id of ['a', 'b']) await test.server(id);
   for (const avoidServers of [['a'], ['a', 'unknown']]) {
     expect(await worker.placesOf(3, () => ({ avoidServers }))).toEqual(['b', 'b', 'b']);

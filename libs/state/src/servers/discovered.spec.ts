@@ -13,7 +13,7 @@ const drain = (deadlineMs: number, listedAs?: string) =>
   test.servers.drain(test.pool, { serverId: 'a', deadlineMs, listedAs });
 const withhold = (listedAs: string) => test.servers.withhold(test.pool, { serverId: 'a', listedAs, withheld: true });
 
-it('gives a withheld server no new leases, keeps those that run, and ends it when the engine is listed again', async () => {
+it('gives a withheld server no new leases, but keeps running ones, until the engine is listed again', async () => {
   const { epoch } = await list('pod-1');
   const worker = await test.worker('w');
   await test.acquire(worker);
@@ -31,11 +31,11 @@ it('gives a withheld server no new leases, keeps those that run, and ends it whe
 it('takes a successor at the same address as soon as it is listed, though neither names its start', async () => {
   const { epoch } = await list('pod-1');
   await drain(60_000, 'pod-1');
-  // The pod that ends and its successor are listed at one moment.
+  // The ending pod and its successor are listed at the same time.
   const successor = await list('pod-2');
   expect(successor.state).toBe('ready');
   expect(successor.epoch).not.toBe(epoch);
-  // A late change for the pod that has ended.
+  // Late changes for the ended pod are refused.
   await expect(drain(0, 'pod-1')).rejects.toMatchObject({ code: 'FENCED' });
   await expect(withhold('pod-1')).rejects.toMatchObject({ code: 'FENCED' });
   await drain(0, 'pod-2');
@@ -54,7 +54,7 @@ it('ends the drain of a pod that its list has drained and lists as ready again, 
   expect(await list('pod-1')).toMatchObject({ state: 'draining' });
 });
 
-it('takes the same pod back that its list has drained, and leaves out one that was drained by name', async () => {
+it('takes back a pod that its list has drained, but not a pod that was drained by name', async () => {
   await list('pod-1');
   await drain(0, 'pod-1');
   await test.servers.endDrains(test.pool);

@@ -17,7 +17,7 @@ async function say(report: EngineReport) {
   const { epoch, engineWeightVersion: knownWeightVersion } = await listed();
   return test.servers.update(test.pool, { serverId: 'a', epoch, report: { ...report, knownWeightVersion } });
 }
-/** Silent until it has failed, then its engine describes itself. */
+/** Lets the server fail by silence, and its engine describe itself afterwards. */
 async function failAndAnswer() {
   const { epoch } = await listed();
   await test.redis.zadd(`${test.root}:servers:watched`, Date.now() - 60_000, 'a');
@@ -27,14 +27,14 @@ async function failAndAnswer() {
   expect((await listed()).epoch).not.toBe(epoch);
 }
 
-it('takes a later start of the engine for a restart: a new epoch without leases, of unknown weights', async () => {
+it('treats a later start of the engine as a restart: a new epoch without leases, of unknown weights', async () => {
   await test.server('a', 1, { weightVersion: 3 });
   await say({ startedAtSeconds: 100.25 });
   const w = await test.worker('w');
   await test.acquire(w);
   const { epoch } = await listed();
   expect(await say({ startedAtSeconds: 100.25 })).toMatchObject({ epoch });
-  // Another process behind the same address.
+  // An earlier start is another process behind the same address.
   expect(await say({ startedAtSeconds: 90 })).toMatchObject({ epoch });
   expect(await listed()).toMatchObject({ weightVersion: 3, inflight: 1 });
   const change = await say({ startedAtSeconds: 200 });
@@ -42,13 +42,13 @@ it('takes a later start of the engine for a restart: a new epoch without leases,
   expect(await listed()).toMatchObject({ state: 'failed', weightVersion: 0, inflight: 0, engineStartedAtSeconds: 200 });
   expect(await test.describe('a')).toMatchObject({ state: 'ready', epoch: change.epoch });
   expect(await test.sweep()).toBe(1);
-  // Another replica has read the restart too.
+  // Another replica reports the same restart too late.
   await expect(
     test.servers.update(test.pool, { serverId: 'a', epoch, report: { startedAtSeconds: 200 } }),
   ).rejects.toMatchObject({ code: 'FENCED' });
 });
 
-it('lets the restart of a fenced server bring it back', async () => {
+it('makes a fenced server ready again after its restart', async () => {
   const { epoch } = await test.server('a');
   await say({ startedAtSeconds: 100 });
   await test.servers.fence(test.pool, { serverId: 'a', epoch, reason: 'asked' });
@@ -59,7 +59,7 @@ it('lets the restart of a fenced server bring it back', async () => {
   expect((await listed()).state).toBe('ready');
 });
 
-it('gives no version of before to a server that had failed, unless its engine is still the same start', async () => {
+it('does not restore the weight version of a failed server, unless its engine has not restarted', async () => {
   await test.server('keeper', 1, { weightVersion: 3 });
   await test.server('a', 1, { weightVersion: 3 });
   await say({ startedAtSeconds: 100 });
@@ -76,16 +76,16 @@ it('gives no version of before to a server that had failed, unless its engine is
   expect(await listed()).toMatchObject({ state: 'quarantined', weightVersion: 0 });
   await say({ startedAtSeconds: 101 });
   expect(await listed()).toMatchObject({ state: 'quarantined', weightVersion: 0 });
-  // Its trainer has loaded them anew.
+  // The trainer has loaded the weights again.
   await test.servers.update(test.pool, { serverId: 'a', weightVersion: 3 });
   expect((await listed()).state).toBe('ready');
 });
 
-it('takes the word of a trainer that names the start again for what it was before', async () => {
+it('restores the weight version when a trainer registers the same start again', async () => {
   await test.server('keeper', 1, { weightVersion: 3 });
   await test.server('a', 1, { weightVersion: 3 });
   await failAndAnswer();
-  // Found by a list, which only knows that something answers.
+  // A list registers the server, which proves only that something answers.
   await test.servers.register(test.pool, {
     serverId: 'a',
     instanceId: 'a',
@@ -100,7 +100,7 @@ it('takes the word of a trainer that names the start again for what it was befor
   expect(await listed()).toMatchObject({ state: 'ready', weightVersion: 3 });
 });
 
-it('keeps the number of a trainer whose engine has another one, also over a failure', async () => {
+it('keeps the weight version of a trainer whose engine reports another number, also over a failure', async () => {
   await test.server('keeper', 1);
   await test.server('a', 1, { weightVersion: 57 });
   const report = { startedAtSeconds: 100, weightVersion: 3 };
@@ -111,12 +111,12 @@ it('keeps the number of a trainer whose engine has another one, also over a fail
   expect(await listed()).toMatchObject({ weightVersion: 57, engineWeightVersion: 3 });
   await say({ ...report, weightVersion: 4 });
   expect(await listed()).toMatchObject({ weightVersion: 4 });
-  // A restart: whatever it says now is its own.
+  // After a restart, the version that the engine reports counts.
   await say({ startedAtSeconds: 200, weightVersion: 4 });
   expect(await listed()).toMatchObject({ weightVersion: 4, engineWeightVersion: 4 });
 });
 
-it('takes the same word after a failure for the same weights, unless somebody had named others', async () => {
+it('takes an equal report after a failure as the same weights, unless another version was set by name', async () => {
   await test.server('keeper', 1);
   await test.server('a', 1);
   await say({ weightVersion: 3 });
@@ -131,7 +131,7 @@ it('takes the same word after a failure for the same weights, unless somebody ha
   expect(await listed()).toMatchObject({ weightVersion: 58 });
 });
 
-it('follows the word of the engine for its weights when it changes, so that a late one undoes nothing', async () => {
+it('follows the reported weight version when it changes, so that a late report undoes nothing', async () => {
   await test.server('a', 1);
   await say({ weightVersion: -1 });
   expect(await listed()).toMatchObject({ weightVersion: 0 });
@@ -142,13 +142,13 @@ it('follows the word of the engine for its weights when it changes, so that a la
   expect(await listed()).toMatchObject({ weightVersion: 5 });
   await say({ weightVersion: 6 });
   expect(await listed()).toMatchObject({ weightVersion: 6 });
-  // Another replica asked before that, and is heard only now.
+  // Another replica read the version before that, and reports it only now.
   const { epoch } = await listed();
   const late = { weightVersion: 5, knownWeightVersion: 4 };
   await test.servers.update(test.pool, { serverId: 'a', epoch, report: late });
   await test.servers.update(test.pool, { serverId: 'a', epoch, report: { weightVersion: -1, knownWeightVersion: 4 } });
   expect(await listed()).toMatchObject({ weightVersion: 6, engineWeightVersion: 6 });
-  // Started anew: it names none.
+  // A restarted engine reports no version.
   await say({ weightVersion: -1 });
   expect(await listed()).toMatchObject({ weightVersion: 0 });
 });

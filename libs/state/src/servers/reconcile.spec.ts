@@ -14,7 +14,7 @@ afterEach(() => test.close());
 
 const reconcile = (epoch?: Epoch) => servers.reconcile(test.pool, { serverId: 'a', epoch });
 
-it('returns the leases of dead worker epochs at once, and grants their room to who waits', async () => {
+it('returns the leases of dead worker epochs at once, and grants their room to waiters', async () => {
   const { epoch } = await test.server('a', 3);
   const [dead, alive] = [await test.worker('dead'), await test.worker('alive')];
   const lost = [await test.acquire(dead), await test.acquire(dead)];
@@ -36,7 +36,7 @@ it('returns the leases of dead worker epochs at once, and grants their room to w
   expect(await test.sweep()).toBe(0);
 });
 
-it('asks a live holder until its sync begins, then no more, and takes nothing from it', async () => {
+it('asks a live holder for a sync until the sync starts, and returns none of its leases', async () => {
   await test.server('a');
   await test.server('b');
   const worker = await test.worker('w');
@@ -48,7 +48,7 @@ it('asks a live holder until its sync begins, then no more, and takes nothing fr
   expect(await asked(worker)).toBeUndefined();
   expect(await reconcile()).toMatchObject({ leases: 2, returned: 0, holders: [{ workerId: 'w', leases: 2 }] });
   expect(await asked(other)).toBeUndefined();
-  // A reply that is lost must not lose the question.
+  // A lost reply must not lose the request for a sync.
   expect([await asked(worker), await asked(worker)]).toEqual([true, true]);
 
   await test.workers.sync(test.pool, { ...worker, kind: 'attempts' });
@@ -83,7 +83,7 @@ it('visits every lease page by page', async () => {
   expect((await reconcile()).leases).toBe(200);
 });
 
-it('refuses a server that is not there, and another epoch of it', async () => {
+it('refuses an unknown server, and another epoch of a server', async () => {
   await expect(reconcile()).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
   const { epoch } = await test.server('a');
   await expect(reconcile(epoch + 1)).rejects.toMatchObject({ code: 'FENCED' });

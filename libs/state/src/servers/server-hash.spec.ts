@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { LUA_ROOT } from '../library/function-runner';
 
-/** Fields that are no labels of it. */
+/** Fields of the hash that are not in the index. */
 const NO_LABELS = /'(turn|ring)'/;
 const DIRECT_WRITE = /redis\.call\('(HSET|HSETNX|HDEL|HINCRBY|DEL|UNLINK)', tx\.key:server\(/;
 

@@ -35,7 +35,7 @@ const discovered = (serverId: string, instanceId = serverId) =>
     discovered: true,
   });
 
-it('refuses to change a server that is not there', async () => {
+it('refuses to change an unknown server', async () => {
   const unknown = { code: 'SERVER_NOT_FOUND' };
   await expect(servers.update(test.pool, { serverId: 'x', maxInflight: 1 })).rejects.toMatchObject(unknown);
   await expect(servers.drain(test.pool, { serverId: 'x', deadlineMs: 1_000 })).rejects.toMatchObject(unknown);
@@ -44,7 +44,7 @@ it('refuses to change a server that is not there', async () => {
   expect(await test.redis.keys(`${test.root}:*`)).toEqual([]);
 });
 
-it('takes an earlier start at a listed address for another process of the engine, and no later one twice', async () => {
+it('treats an earlier start at a listed address as another process, and a later one as one restart only', async () => {
   const { epoch } = await discovered('a', 'started-100.25');
   await test.acquire(await test.worker('w'));
   for (const start of ['started-90', 'started-100.25', 'started-90.5']) {
@@ -58,7 +58,7 @@ it('takes an earlier start at a listed address for another process of the engine
   const second = await discovered('a', 'started-200');
   expect(second.epoch).not.toBe(epoch);
   expect(await discovered('a', 'started-100.25')).toMatchObject({ epoch: second.epoch });
-  // A probe has seen the restart before the list does.
+  // A probe sees the restart before the list does.
   const report = { startedAtSeconds: 200 };
   await servers.update(test.pool, { serverId: 'a', epoch: second.epoch, report });
   const third = await servers.update(test.pool, {
@@ -71,7 +71,7 @@ it('takes an earlier start at a listed address for another process of the engine
   expect(await discovered('a', 'another')).not.toMatchObject({ epoch: third.epoch });
 });
 
-it('changes a server and keeps its leases, its epoch, and what was not named', async () => {
+it('changes a server and keeps its leases, its epoch, and fields that are not given', async () => {
   const { epoch } = await test.server('a', 1, { weight: 2 });
   const worker = await test.worker('w');
   await test.acquire(worker);
@@ -86,7 +86,7 @@ it('changes a server and keeps its leases, its epoch, and what was not named', a
   });
   const [server] = (await test.servers.list(test.pool)).servers;
   expect(server).toMatchObject({ epoch, inflight: 2, maxInflight: 3, weight: 2, labels });
-  // What a list finds again keeps what was set by name.
+  // A server that a list finds again keeps the values set by name.
   await discovered('a');
   expect((await test.servers.list(test.pool)).servers).toMatchObject([{ epoch, inflight: 2, maxInflight: 3 }]);
 });
@@ -99,7 +99,7 @@ it('never resets the count of a live server that is added again', async () => {
   expect((await test.servers.list(test.pool)).servers).toMatchObject([{ inflight: 3 }]);
 });
 
-it('cordons: no new leases, also not for its sessions; those it has run on; a restart does not end it', async () => {
+it('gives a cordoned server no new leases, not even for its sessions or after a restart', async () => {
   await test.server('a', 5);
   const worker = await test.worker('w');
   const held = await test.acquire(worker, { sessionId: 's' });
@@ -128,7 +128,7 @@ it('cordons: no new leases, also not for its sessions; those it has run on; a re
   });
 });
 
-it('fences an epoch: its leases and sessions are void, and only a new start brings the server back', async () => {
+it('fences an epoch: its leases and sessions expire, and only a new start makes the server ready again', async () => {
   const { epoch } = await test.server('a', 1);
   const worker = await test.worker('w');
   const held = await test.acquire(worker, { sessionId: 's' });
@@ -163,7 +163,7 @@ it('fences an epoch: its leases and sessions are void, and only a new start brin
   expect(events).toEqual(['server.fenced']);
 });
 
-it('removes a drained server with its last lease, and keeps one a list still finds away until it starts anew', async () => {
+it('removes a drained server after its last lease, though a list still finds it, until it restarts', async () => {
   await discovered('a');
   const worker = await test.worker('w');
   const held = await test.acquire(worker);
@@ -183,7 +183,7 @@ it('removes a drained server with its last lease, and keeps one a list still fin
   expect(await discovered('a', 'another start')).toMatchObject({ state: 'ready' });
 });
 
-it('voids at the deadline of a drain what still runs, and grants its waiters elsewhere', async () => {
+it('expires running leases at the deadline of a drain, and grants waiters of the server elsewhere', async () => {
   await test.server('a', 1);
   const worker = await test.worker('w');
   const held = await test.acquire(worker, { sessionId: 's' });
@@ -204,14 +204,14 @@ it('voids at the deadline of a drain what still runs, and grants its waiters els
   });
 });
 
-it('takes a drain back', async () => {
+it('ends a drain when the server is uncordoned', async () => {
   await test.server('a', 5);
   await servers.drain(test.pool, { serverId: 'a', deadlineMs: 0 });
   expect(await servers.cordon(test.pool, { serverId: 'a', cordoned: false })).toMatchObject({ state: 'ready' });
   expect(await servers.endDrains(test.pool)).toEqual({ removed: [] });
 });
 
-it('quarantines servers of another weight version than the pool wants until they report the right one', async () => {
+it('quarantines servers of another weight version than the required one until they report it', async () => {
   await test.server('old', 5, { weightVersion: 1 });
   const { epoch } = await test.server('new', 5, { weightVersion: 2 });
   const worker = await test.worker('w');
@@ -232,7 +232,7 @@ it('quarantines servers of another weight version than the pool wants until they
   });
 });
 
-it('has a new start pending until it is heard of; as long as it loads it is neither silent nor failed', async () => {
+it('keeps a new start pending, neither silent nor failed, until it describes itself or sends a heartbeat', async () => {
   const probed = (serverId: string) => test.server(serverId, 100, { probe: undefined });
   await test.server('ready');
   const first = await probed('probed');
@@ -240,11 +240,11 @@ it('has a new start pending until it is heard of; as long as it loads it is neit
   const { epoch } = await probed('heartbeats');
   for (const id of ['x', 'y', 'z']) await probed(id);
   expect(await test.pools.status(test.pool)).toMatchObject({ servers: 6, readyServers: 1 });
-  // Repeating it changes nothing, and most servers being pending is no mass failure.
+  // A repeated registration changes nothing, and many pending servers are no mass failure.
   expect(await probed('probed')).toMatchObject({ epoch: first.epoch, state: 'pending' });
   expect(await test.servers.review(test.pool, LIMITS)).toMatchObject({ watched: 1, silent: 0, held: false });
   await test.acquire(await test.worker('w'), waiting('next', { excludeServers: ['ready'] }));
-  // An answer may come from any program at that address.
+  // An answer alone proves nothing, because it may be from any program at the address.
   expect(await test.servers.recordProbes(test.pool, ['probed'])).toMatchObject({
     states: { probed: 'pending' },
     unproven: ['probed'],
@@ -256,12 +256,12 @@ it('has a new start pending until it is heard of; as long as it loads it is neit
   });
   await test.servers.heartbeat(test.pool, { serverId: 'heartbeats', epoch });
   expect(await test.pools.status(test.pool)).toMatchObject({ readyServers: 3 });
-  // Another start is another thing to wait for.
+  // Another start is pending again.
   expect(await test.server('probed', 100, { probe: undefined, instanceId: 'i2' })).toMatchObject({ state: 'pending' });
   expect(await test.server('probed', 100, { instanceId: 'i2' })).toMatchObject({ state: 'ready' });
 });
 
-it('changes what describes a known instance, and never its state or when it was heard of', async () => {
+it('changes the description of an instance that registers again, but not its state or last sign', async () => {
   for (const id of ['a', 'b', 'c', 'd', 'e']) await test.server(id, 100, { weightVersion: 1 });
   await silence(10_000, 'a');
   await silence(100_000, 'b');
@@ -276,11 +276,11 @@ it('changes what describes a known instance, and never its state or when it was 
   expect(list.filter(({ maxInflight }) => maxInflight === 7).map(({ weightVersion }) => weightVersion)).toEqual([2, 2]);
   await silence(100_000, 'a');
   expect(await review()).toMatchObject({ failed: ['a'] });
-  // What was told its new epoch by that may say itself that it is back.
+  // The registration returned the new epoch, with which a heartbeat makes the server ready.
   expect((await test.servers.heartbeat(test.pool, { serverId: 'b', epoch })).states).toEqual({ b: 'ready' });
 });
 
-it('holds the last server that takes leases, though others answer that take none', async () => {
+it('does not fail the last server that takes leases, though servers that take none answer', async () => {
   for (const id of ['a', 'b', 'c']) await test.server(id);
   for (const id of ['b', 'c']) await servers.cordon(test.pool, { serverId: id, cordoned: true });
   await silence(100_000, 'a');
@@ -288,7 +288,7 @@ it('holds the last server that takes leases, though others answer that take none
   expect((await states()).a).toBe('suspect');
   const worker = await test.worker('w');
   expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
-  // Another one takes leases again: now the silent one may fail.
+  // When another server takes leases again, the silent one may fail.
   await servers.cordon(test.pool, { serverId: 'b', cordoned: false });
   expect(await test.servers.review(test.pool, LIMITS)).toMatchObject({ failed: ['a'] });
 });

@@ -23,9 +23,9 @@ import { transition, type NewEpoch } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 import type { WaiterAnswers } from '../leases/grants';
 
-/** What a probe finds. */
+/** Features and models that a probe finds. */
 interface Found {
-  /** Features that the engine does not have, separated by commas. */
+  /** Features that the engine lacks, separated by commas. */
   lacks?: string;
   /** Models and adapters that its engine lists. */
   models?: readonly string[];
@@ -33,66 +33,67 @@ interface Found {
 /** A registration with its defaults filled in. */
 export interface ServerRegistration extends RegisterServerRequest, Found {
   weight: number;
-  /** The endpoint as the caller wrote it: servers of earlier versions are stored with such a spelling. */
+  /** The endpoint as the caller wrote it, because earlier versions have stored servers with such spellings. */
   writtenEndpoint?: string;
-  /** Found by a list: what was set for a known server by name goes before it. */
+  /** The server was found by a list: values set by name for a known server take precedence. */
   discovered?: boolean;
   /** Identity of the engine in the list: the uid of its pod, else the id of the server. */
   listedAs?: string;
 }
 export interface RegisteredServer extends WaiterAnswers, RegisterServerReply {}
 
-/** What `server.update` or a probe changes; what is absent stays. */
+/** A change by `server.update` or a probe. Absent fields stay as they are. */
 export interface ServerUpdate extends UpdateServerRequest, Found {
   capabilities?: EngineCapabilities;
   /** First model that the engine lists; counts for a server that has none, or whose model the engine does not list. */
   model?: string;
   /** The engine has just described itself in its dialect: a pending or failed server is ready. */
   isDescribed?: boolean;
-  /** Only while this is its epoch. */
+  /** The change applies only while this is the epoch of the server. */
   epoch?: Epoch;
-  /** Report of its engine, and the reported weight version that was known at the probe. */
+  /** Report of the engine, and the reported weight version that was known at the probe. */
   report?: EngineReport & { knownWeightVersion?: number };
-  /** Weight version whose engine has not emptied its prefix cache: no leases until it has, or it is reported again. */
+  /** Weight version for which the engine must empty its prefix cache, or be reported again, before it takes leases. */
   pendingVersion?: number;
   /** The engine has emptied its prefix cache, as asked by `weights/stale-cache` with this `beganMs`. */
   emptiedSinceMs?: number;
 }
-/** A later start than the known one, or other models, is a restart: a new epoch with unknown weights. */
+/** Report of an engine. A later start than the known one, or other models, is a restart with unknown weights. */
 export interface EngineReport {
   /** Start of the engine by its own clock, seconds. */
   startedAtSeconds?: number;
   /**
-   * Version of its weights; counts if it has changed, unless another one was stored meanwhile. -1: it has no number.
+   * Version of its weights. It counts if it has changed, unless another version was stored meanwhile. -1: the engine
+   * reports no number.
    */
   weightVersion?: number;
-  /** Models and adapters that it lists. */
+  /** Models and adapters that the engine lists. */
   models?: readonly string[];
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;
 export type ReconciledPage = ReconcileServerReply & WaiterAnswers;
 
 export interface HeartbeatResult extends WaiterAnswers, Pick<ServerHeartbeatReply, 'requiredWeightVersion'> {
-  /** States of those that are registered. */
+  /** States of the registered servers. */
   states: Record<ServerId, ServerState>;
   /** Pending and failed servers that are ready only when their engines have described themselves. */
   unproven: ServerId[];
 }
-/** All in milliseconds. */
+/** Limits of silence, milliseconds. */
 export interface ReviewLimits {
   suspectAfterMs: number;
   failedAfterMs: number;
-  /** Absent or 0: a server that answers probes is never taken for a hung one. */
+  /** Time without tokens after which a server counts as hung. Absent or 0: a server that answers probes never does. */
   silentAfterMs?: number;
 }
 export interface ReviewedServers extends WaiterAnswers {
   silent: number;
   watched: number;
-  /** More than half are silent at once: none fails, suspects still take leases. */
+  /** More than half of the servers are silent at once: none fails, and suspects still take leases. */
   held: boolean;
   suspected: ServerId[];
   failed: ServerId[];
-  /** Calls got no tokens though their engines answer; `held`: they stay where they are, since too few are left. */
+  /** Servers that answer, but whose calls get no tokens. `held`: the calls stay, because too few servers are left. */
   hung: { serverId: ServerId; epoch: Epoch; silentMs: number; held: boolean }[];
   cursor?: number;
 }
@@ -103,19 +104,19 @@ export interface RemovedServers {
 
 /** A load report of an engine. */
 export interface LoadReport extends Omit<ServerLoadReport, 'ageMs'>, Pick<ServerStatus, 'serverId' | 'epoch'> {
-  /** Tokens of waiting requests that are not in its prefix cache. */
+  /** Tokens of waiting requests that are not in the prefix cache of the engine. */
   uncachedTokens?: number;
-  /** Its own count of tokens since it started. */
+  /** Count of generated tokens of the engine since its start. */
   tokens?: number;
 }
-/** A server whose capacity is to be decided now, by this caller only. */
+/** A server whose capacity this caller, and no other, must decide now. */
 export interface DueLimit
   extends
     Pick<ServerStatus, 'serverId' | 'epoch' | 'maxInflight' | 'inflight'>,
     Pick<ServerLoadReport, 'running' | 'waiting' | 'kvUse'> {
   /** Maximum leases now. */
   limit: number;
-  /** Since the last decision. */
+  /** Preemptions since the last decision. */
   newPreemptions: number;
 }
 export interface ReportLoadsReply {
@@ -123,7 +124,7 @@ export interface ReportLoadsReply {
   drifts: { serverId: ServerId; drift: number }[];
   due: DueLimit[];
 }
-/** A decision of adaptive concurrency; ignored when the epoch or `from` is not current any more. */
+/** A decision of adaptive concurrency. Ignored when the epoch or `from` is no longer current. */
 export interface LimitChange {
   serverId: ServerId;
   epoch: Epoch;
@@ -134,7 +135,7 @@ export interface LimitChange {
 interface Cursor {
   cursor?: string;
 }
-/** Stored as JSON text: cjson would write an empty list as an object. */
+/** Fields as texts of JSON or lines, because cjson would write an empty list as an object. */
 type WithTexts<T extends object> = Omit<T, 'labels' | 'capabilities' | 'models'> & {
   labels?: string;
   capabilities?: string;
@@ -157,32 +158,32 @@ const TRANSITIONS = {
 /** The registry of servers, their states and capacities. */
 @Injectable()
 export class ServerStore extends storeOf({
-  /** One page, in no order; or only one server. */
+  /** One page of servers in no order, or a single server. */
   list: transition<Cursor & { serverId?: ServerId }, ListServersReply>('servers/list'),
   remove: transition<{ serverId: ServerId }, RemoveServerReply>('servers/remove'),
-  /** `cordoned` false also takes a drain back. */
+  /** Cordons a server, or ends a cordon or a drain. */
   cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/update'),
-  /** `deadlineMs`: from now. */
+  /** Drains a server. `deadlineMs` counts from now. */
   drain: transition<{ serverId: ServerId; deadlineMs: number; listedAs?: string }, ServerChange>('servers/update'),
-  /** No source lists its engine as ready: no new leases until it is listed, and registered, again. */
+  /** Gives no new leases to a server whose engine no source lists as ready, until it is listed and registered again. */
   withhold: transition<{ serverId: ServerId; listedAs: string; withheld: true }, ServerChange>('servers/update'),
-  /** Lets at most 128 servers in slow start take what they may by now. */
+  /** Raises the capacities of at most 128 servers in slow start, and grants the new room. */
   warm: transition<object, WaiterAnswers & { warming: number }>('servers/warm'),
-  /** One page of the silent servers: suspect, then failed. */
+  /** Reviews one page of the silent servers, which become suspect, then failed. */
   review: transition<ReviewLimits & NewEpoch & { cursor?: number }, ReviewedServers>('servers/review', {
     hasNewEpoch: true,
   }),
-  /** The epoch is expired as if the server had failed, until it starts again. */
+  /** Expires the epoch of a server as if the server had failed, until it starts again. */
   fence: transition<FenceServerRequest & NewEpoch, FenceServerReply>('servers/fence', { hasNewEpoch: true }),
-  /** One page of its leases: returns those of expired worker epochs, asks live holders for a sync. */
+  /** Checks one page of the leases of a server: returns leases of expired epochs, asks live holders for a sync. */
   reconcile: transition<ReconcileServerRequest, ReconciledPage>('servers/reconcile'),
-  /** One page of removing what has drained. */
+  /** Removes one page of drained servers. */
   endDrains: transition<{ cursor?: number }, RemovedServers>('servers/end-drains'),
-  /** One page of scoring servers by changed settings. */
+  /** Scores one page of servers by changed settings. */
   rescore: transition<Cursor, WaiterAnswers & Cursor>('servers/rescore'),
-  /** At most 128 reports; those of unknown servers and other epochs are ignored. */
+  /** Stores at most 128 reports. Reports of unknown servers and other epochs are ignored. */
   reportLoads: transition<{ reports: LoadReport[] }, ReportLoadsReply>('servers/report-loads'),
-  /** At most 128 changes. */
+  /** Applies at most 128 changes of capacities. */
   limit: transition<{ limits: LimitChange[] }, WaiterAnswers & { limited: ServerId[] }>('servers/limit'),
 }) {
   register(pool: string, registration: ServerRegistration): Promise<RegisteredServer> {
@@ -194,7 +195,7 @@ export class ServerStore extends storeOf({
     return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds: [serverId], ...fields });
   }
 
-  /** At most 128 servers whose endpoints answered a probe; pending and failed ones are answered as `unproven`. */
+  /** Records that at most 128 servers answered a probe. Pending and failed ones are returned as `unproven`. */
   recordProbes(pool: string, serverIds: ServerId[]): Promise<HeartbeatResult> {
     return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds });
   }

@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => test.close());
 
-/** As if these servers had not been heard of for that long. */
+/** Makes servers look silent for so long. */
 async function silence(ageMs: number, ...serverIds: string[]) {
   const lastHeard = serverIds.flatMap((id) => [Date.now() - ageMs, id]);
   await test.redis.zadd(`${test.root}:servers:watched`, ...lastHeard);
@@ -27,7 +27,7 @@ async function states() {
   return Object.fromEntries(servers.map(({ serverId, state }) => [serverId, state]));
 }
 
-it('keeps the leases of a server that registers again with the same instanceId, and voids those of a new start', async () => {
+it('keeps the leases of a server that registers again with its instanceId, and expires them at a new start', async () => {
   const { epoch } = await test.server('a');
   const worker = await test.worker('w');
   const lease = await test.acquire(worker);
@@ -45,7 +45,7 @@ it('keeps the leases of a server that registers again with the same instanceId, 
   expect((await test.release(lease.acquireId, lease.seq)).results[0]).toMatchObject({ released: false });
 });
 
-it('keeps the leases when a registration without an instanceId is repeated, and voids them at another one', async () => {
+it('keeps the leases when a registration without an instanceId is repeated, but not at another registration', async () => {
   const register = (registrationId?: string, instanceId?: string) =>
     test.servers.register(test.pool, { ...SERVER, registrationId, instanceId });
   const { epoch } = await register('call-1');
@@ -60,7 +60,7 @@ it('keeps the leases when a registration without an instanceId is repeated, and 
   expect(new Set([epoch, ...epochs.map((one) => one.epoch)]).size).toBe(4);
 });
 
-it('never undercounts a server that was removed and is back when a release comes late', async () => {
+it('never undercounts a server that was removed and registered again when a release arrives late', async () => {
   const first = await test.server('a');
   const worker = await test.worker('w');
   const old = await test.acquire(worker);
@@ -74,7 +74,7 @@ it('never undercounts a server that was removed and is back when a release comes
   expect((await test.servers.list(test.pool)).servers).toMatchObject([{ inflight: 1 }]);
 });
 
-it('makes a silent server suspect, then failed; its leases are void; heard again it has a new epoch', async () => {
+it('makes a silent server suspect, then failed, and gives it a new epoch without leases when it answers', async () => {
   for (const id of ['a', 'b', 'c']) await test.server(id);
   const before = (await test.servers.list(test.pool)).servers.find(({ serverId }) => serverId === 'a')!;
   const worker = await test.worker('w');
@@ -106,12 +106,12 @@ it('keeps all servers in use when most are silent at once, also the last one', a
   const used = new Set<string>();
   for (let n = 0; n < 6; n++) used.add((await test.acquire(worker)).serverId);
   expect(used).toEqual(new Set(['a', 'b', 'c']));
-  // One is heard again: the other is alone in its silence, and fails.
+  // When one answers again, the other is the only silent server, and fails.
   await test.servers.recordProbes(test.pool, ['a']);
   expect(await review()).toMatchObject({ held: false, failed: ['b'] });
 });
 
-it('takes the heartbeat of a server only for its current epoch', async () => {
+it('accepts the heartbeat of a server only for its current epoch', async () => {
   const { epoch } = await test.server('a');
   expect((await test.servers.heartbeat(test.pool, { serverId: 'a', epoch })).states).toEqual({ a: 'ready' });
   await expect(test.servers.heartbeat(test.pool, { serverId: 'a', epoch: 'old' })).rejects.toMatchObject({
@@ -149,7 +149,7 @@ it('refuses a registration that would take the id of an engine which answers at 
   expect((await test.servers.list(test.pool)).servers).toMatchObject([{ epoch, endpoint: 'http://a:8000' }]);
   // Another spelling of an endpoint that an earlier version has stored is no other address.
   expect((await register('http://127.0.0.1:8000', 'unknown', 'http://a:8000')).epoch).toBe(epoch);
-  // The engine has moved: its old address leaves.
+  // The engine has moved, and its old address is drained.
   await test.servers.drain(test.pool, { serverId: 'a', deadlineMs: 60_000 });
   expect((await register('http://b:8000', 'second')).epoch).not.toBe(epoch);
 });

@@ -18,7 +18,7 @@ const status = (serverId: string) => test.servers.get(test.pool, serverId);
 const review = () => test.servers.review(test.pool, LIMITS);
 const probe = async (serverId: string) => (await test.servers.recordProbes(test.pool, [serverId])).states[serverId];
 
-/** A heartbeat with what calls of a worker get from a server. */
+/** Sends a heartbeat with the tokens that calls of a worker get from a server. */
 async function report(
   serverId: string,
   signs: { silentMs: number; tokens?: number; contextTokens?: number; epoch?: Epoch },
@@ -60,19 +60,19 @@ it('expires the leases of a server whose callers get no tokens though it answers
   expect((await status('a')).epoch).not.toBe(epoch);
   const [, [, type, , json]] = (await test.redis.xrange(`${test.root}:events`, '-', '+')).at(-1)! as [string, string[]];
   expect([type, JSON.parse(json!)]).toMatchObject(['server.hung', { serverId: 'a', epoch }]);
-  // A late report of the calls before says nothing about the new epoch.
+  // A late report about calls of the old epoch does not count for the new one.
   await report('a', { silentMs: 60_000, epoch });
   expect(await hung()).toEqual([]);
 });
 
-it('takes no server for a hung one that another caller shows at work, or that may process a long prompt', async () => {
+it('does not treat a server as hung while another caller gets tokens or it may process a long prompt', async () => {
   await report('a', { silentMs: 3_000 }, await test.worker('other'));
   await report('a', { silentMs: 90_000 });
   await report('b', { silentMs: 90_000, contextTokens: 60_000 });
   expect(await hung()).toEqual([]);
 });
 
-it('takes no server for a hung one whose own count of tokens changes', async () => {
+it('does not treat a server as hung while its own count of tokens changes', async () => {
   const { epoch } = await status('a');
   const count = (tokens: number) =>
     test.servers.reportLoads(test.pool, { reports: [{ serverId: 'a', epoch, running: 2, waiting: 0, tokens }] });
@@ -86,7 +86,7 @@ it('takes no server for a hung one whose own count of tokens changes', async () 
   expect(await hung()).toEqual([['a', false]]);
 });
 
-it('takes no silence of a pause for a hung engine', async () => {
+it('does not treat an engine as hung for its silence during a pause', async () => {
   await test.pools.pause(test.pool, { paused: true });
   await report('a', { silentMs: 90_000 });
   expect(await hung()).toEqual([]);
@@ -102,10 +102,10 @@ it('gives a server that was hung one call at a time, until one of them has a tok
   const first = await test.acquire(worker, { boundServerId: 'a' });
   expect(first).toMatchObject({ serverId: 'a', branch: 'bound' });
   const next = () => test.acquire(worker, { boundServerId: 'a' });
-  // Time proves nothing about this call.
+  // The passing of time alone does not end the trial of this call.
   await expect.poll(async () => (await status('a')).busyUntilMs! < Date.now()).toBe(true);
   expect(await next()).toMatchObject({ branch: 'bound-unavailable' });
-  // Its caller has left: the next call is to show it.
+  // The caller of the trial has left, so the next call is the trial.
   await test.release(first.acquireId, first.seq);
   await test.servers.warm(test.pool);
   const second = await next();
@@ -125,7 +125,7 @@ it('only reports hung servers when too few others would be left', async () => {
   await test.servers.cordon(test.pool, { serverId: 'b', cordoned: true });
   await report('b', { silentMs: 0, tokens: 1 });
   expect(await hung()).toEqual([['a', true]]);
-  // One that takes no leases anyway is not missed.
+  // A cordoned server takes no leases anyway, so it may expire.
   await report('a', { silentMs: 0, tokens: 1 });
   await test.redis.del(`${test.root}:servers:signs`);
   await report('b', { silentMs: 50_000 });

@@ -3,15 +3,15 @@ import type { FinishSessionReply, FinishSessionRequest } from '@broomwagon/contr
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
-/** Sessions and the servers they are bound to. */
+/** Sessions and the servers to which they are bound. */
 @Injectable()
 export class SessionStore extends storeOf({
   clearPage: transition<{ cursor?: string }, { cleared: number; cursor?: string }>('sessions/clear'),
   finish: transition<FinishSessionRequest, FinishSessionReply>('sessions/finish'),
-  /** Forgets at most 128 sessions: those idle for `idleMs`, or those above the limit of the pool. */
+  /** Forgets at most 128 sessions: sessions idle for `idleMs`, and sessions above the limit of the pool. */
   evict: transition<{ idleMs: number }, { evicted: number; more: boolean }>('sessions/evict'),
 }) {
-  /** Forgets all sessions; one with leases is forgotten with its last lease. Returns how many. */
+  /** Forgets all sessions; a session with leases is forgotten with its last lease. @returns number of sessions */
   async clear(pool: string): Promise<number> {
     let sum = 0;
     for await (const { cleared } of this.pages('clearPage', pool)) sum += cleared;

@@ -51,7 +51,7 @@ describe('sessions', () => {
     expect((await worker.acquire({ sessionId: 's' })).dpRank).toBeUndefined();
   });
 
-  it('are cleared all at once: idle ones forgotten, those with leases bound anew', async () => {
+  it('are cleared all at once: idle ones are forgotten, and others are bound anew', async () => {
     await test.server('a');
     const kept = await worker.acquire({ sessionId: 'busy' });
     for (let n = 0; n < 300; n++) await test.release((await worker.acquire({ sessionId: `idle-${n}` })).acquireId);
@@ -62,7 +62,7 @@ describe('sessions', () => {
     expect((await test.pools.status(test.pool)).sessions).toBe(1);
   });
 
-  it('go by the age and number of the settings, and those that went are counted', async () => {
+  it('are evicted above the maximum age or number of the settings, and evictions are counted', async () => {
     await test.server('a');
     await test.configure({ maxSessions: 2 });
     for (const sessionId of ['one', 'two', 'three'])
@@ -106,7 +106,7 @@ describe('sessions', () => {
   });
 });
 
-/** Leases on current epochs of servers, by session: they may only be in one place. */
+/** Expects that all leases of a session on current server epochs are on one server. */
 async function expectOneServerEach() {
   const current = new Set<string>();
   for (const { serverId, epoch } of (await test.servers.list(test.pool)).servers) {
