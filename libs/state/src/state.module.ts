@@ -41,19 +41,19 @@ import { WaiterStore } from './waiters/waiter.store';
 import { WeightStore } from './weights/weight.store';
 import { WorkerStore } from './workers/worker.store';
 
-/** What an app configures of its state, and where the state reports to. */
+/** Options of the state of an app, and the readiness and metrics to which it reports. */
 export interface StateOptions extends RedisConnectionOptions {
   /** First part of every key. */
   keyPrefix: string;
   leases?: Partial<LeaseBounds>;
   claims?: Partial<ClaimBounds>;
-  /** Collects what the app cannot work without. */
+  /** Collects checks of everything the app needs. */
   readiness: {
     addReadiness(name: string, check: () => Promise<unknown>): void;
-    /** Ends the process, since only a restart helps. */
+    /** Ends the process, because only a restart helps. */
     requestRestart(reason: Error): void;
   };
-  /** Shows numbers. */
+  /** Creates metrics. */
   metrics: {
     gauge(name: string, help: string): { set(value: number): void };
     counter(name: string, help: string, labels: string[]): { inc(labels: Record<string, string>): void };
@@ -70,10 +70,10 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
   .setClassMethodName('forRoot')
   .build();
 
-/** Fewer than usual, since there are some hundred transitions. */
+/** Buckets of the time of calls, seconds. There are fewer than usual, because there are over a hundred transitions. */
 const CALL_BUCKETS_S = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1];
 
-/** Stores that are made of what else the module provides. */
+/** Stores that need only other providers of the module. */
 const STORES = [
   AbortStore,
   SnapshotStore,
@@ -115,7 +115,7 @@ function callMetricsOf({ metrics }: StateOptions): CallMetrics {
   };
 }
 
-/** A provider that is made of the connection and the first part of every key. */
+/** A provider that needs only the connection and the first part of every key. */
 function onKeys<T>(Provider: new (redis: RedisClient, keyPrefix: string) => T): FactoryProvider<T> {
   return {
     provide: Provider,
@@ -198,7 +198,8 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
   }
 
   /**
-   * @throws BroomwagonError UNAVAILABLE when Redis refuses us, SCHEMA_UNSUPPORTED. A Redis that is unavailable may come
+   * @throws BroomwagonError UNAVAILABLE when Redis refuses this client, SCHEMA_UNSUPPORTED. An unavailable Redis is no
+   *   error, because it may become available later
    */
   async onModuleInit(): Promise<void> {
     const { keyPrefix, readiness } = this.options;
@@ -213,7 +214,7 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
       await Promise.all(primariesOf(this.redis).map((primary) => primary.ping()));
       await this.marks.checkWritable();
     });
-    // Once ready it stays so: what frees memory, as the end of a round or an operator's call, comes through it too.
+    // Once ready, the app stays ready: transitions that free memory, such as the end of a round, come through it too.
     let hadRoom = false;
     readiness.addReadiness('redis-memory', async () => {
       if (hadRoom) return;
@@ -226,7 +227,7 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
     this.library.start();
   }
 
-  /** Every pool can be used, and all live replicas can read what this replica writes. */
+  /** Checks that this replica can use every pool, and that all live replicas can read pools of its schema. */
   private async checkSchema(): Promise<void> {
     await this.marks.write();
     try {

@@ -8,7 +8,7 @@ const aborts = new AbortStore(test.runner);
 const snapshots = new SnapshotStore(test.runner);
 afterAll(() => test.close());
 
-/** More than one page of a restore looks at. */
+/** Number of unknown groups: more than one page of a restore checks. */
 const WAITING = 300;
 
 async function abortUnknown(job: string): Promise<void> {
@@ -18,7 +18,7 @@ async function abortUnknown(job: string): Promise<void> {
   for (let more = true; more;) ({ more } = await aborts.select(test.pool, { abortId }));
 }
 
-it('forgets aborts that wait for groups of the job, in phases that the release before can continue', async () => {
+it('forgets aborts that wait for groups of the job, in phases that the previous release can continue', async () => {
   await test.fresh();
   const round = await test.open({ policy: { name: 'wait' }, neededGroups: 1, samples: 1 });
   await test.complete((await test.claim())[0]!);

@@ -7,7 +7,7 @@ import { SnapshotWorld } from './snapshot-world.fixture';
 afterAll(endWorlds);
 
 describe('a data set whose trainer falls back to snapshots', () => {
-  it('is exactly where it was at step k, and goes on to train every group exactly once in ceil(N/G) steps', async () => {
+  it('is restored exactly, and then trains every group exactly once in ceil(N/G) steps', async () => {
     let restores = 0;
     await forDataSets(async ({ groups, samples, groupsPerStep, name, decide }) => {
       const policy: TailPolicy = { name, overProvision: 1.5 };

@@ -8,7 +8,7 @@ const policy = { name: 'resume' as const, overProvision: 2 };
 beforeEach(() => test.fresh());
 afterAll(() => test.close());
 
-it('is another state after a round that gave all it had back, with more tokens', async () => {
+it('refuses a tag for another state, such as more tokens after a round that gave everything back', async () => {
   const first = await test.open({ policy, neededGroups: 1, newGroups: 2, samples: 1 });
   const [done, cut] = await test.claim();
   await test.complete(done!);
@@ -26,7 +26,7 @@ it('is another state after a round that gave all it had back, with more tokens',
   await test.fail(again!, 2);
   await test.rounds.cut(test.pool, { ...long, cursor: 0 });
   await test.rounds.fold(test.pool, long);
-  // Steps, groups and the length of the queue are the same.
+  // Steps, groups and the length of the queue are unchanged.
   await expect(save('a')).rejects.toMatchObject({ code: 'SNAPSHOT_EXISTS', field: 'tag' });
   expect(await save('b')).toMatchObject({ state: 'complete', groups: 1 });
 });

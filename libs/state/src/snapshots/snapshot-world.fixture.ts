@@ -6,13 +6,13 @@ import { SnapshotStore } from './snapshot.store';
 import type { RestoreSnapshotPage } from './snapshot.store';
 
 const snapshots = new SnapshotStore(runner);
-/** The epochs of the pool; a restore keeps them, or raises them. */
+/** Fields of fences, which a restore keeps or raises. */
 const FENCES = new Set(
   `trainerEpoch takeovers trainerSeenAtMs saving restoredFrom restoredEpoch restoredNumber arrival`.split(' '),
 );
 
 type Dump = Record<string, string>;
-/** What the trainer knows at a snapshot, and what Redis has. */
+/** State of the trainer and of Redis at a snapshot. */
 interface Saved {
   tag: string;
   steps: number;
@@ -22,13 +22,13 @@ interface Saved {
   dump: Dump;
 }
 
-/** A world whose trainer saves its job and falls back to what it has saved. */
+/** A world whose trainer saves its job and falls back to saved snapshots. */
 export class SnapshotWorld extends GivingUpWorld {
   restores = 0;
   private saved: Saved[] = [];
   private tags = 0;
 
-  /** Between two rounds, as soon as nothing moves; the pages meet any other message. */
+  /** Saves a snapshot between two rounds, as soon as nothing moves. Other messages may arrive between its pages. */
   async save(): Promise<void> {
     if (this.plan !== undefined || this.refused !== undefined || this.epoch === undefined) return;
     const args = { job: JOB, trainerEpoch: this.epoch, tag: `t${this.tags++}` };
@@ -53,16 +53,16 @@ export class SnapshotWorld extends GivingUpWorld {
     expect(listed.map(({ tag }) => tag)).toEqual(this.saved.map(({ tag }) => tag));
   }
 
-  /** Falls back to one of the two snapshots, and is exactly there. */
+  /** Falls back to one of the two snapshots, and expects exactly its state. */
   async restore(): Promise<void> {
     const saved = this.pick(this.saved);
-    // An open that was refused may still arrive.
+    // A refused open may still arrive, so nothing is restored before it.
     if (saved === undefined || this.refused !== undefined) return;
     await this.cancel(this.decide(2) === 0 ? 'drop' : 'requeue');
     const before = this.epoch!;
     const args = { job: JOB, tag: saved.tag, trainerEpoch: this.decide(2) === 0 ? before : undefined };
     const page = await this.fallBack(args);
-    // Without an epoch each call is another trainer; with one it is the same call again.
+    // Without an epoch each call is from another trainer; with one, the second call is a repeat.
     const again = await this.fallBack(args);
     const { trainerEpoch } = again;
     expect(trainerEpoch !== page.trainerEpoch).toBe(args.trainerEpoch === undefined);
@@ -82,11 +82,11 @@ export class SnapshotWorld extends GivingUpWorld {
     this.acknowledged.clear();
     for (const [id, tokens] of saved.acknowledged) this.acknowledged.set(id, new Map(tokens));
     this.saved = this.saved.slice(0, this.saved.indexOf(saved) + 1);
-    // An open of before, said again without an epoch, would be that of a new trainer.
+    // A repeat of an earlier open without an epoch would count as an open of a new trainer.
     this.sent.length = 0;
   }
 
-  /** All pages of one call, as one trainer. */
+  /** Restores all pages of one call as one trainer. */
   private fallBack(args: RestoreJobRequest): Promise<RestoreSnapshotPage> {
     let { trainerEpoch } = args;
     const page = async () => {
@@ -97,7 +97,7 @@ export class SnapshotWorld extends GivingUpWorld {
     return this.whenAtRest(page, ({ state }) => state === 'restored');
   }
 
-  /** Repeats a page until it is the last; what a cancelled round left behind is swept between. */
+  /** Repeats a page until it is the last. Between pages, the remains of a cancelled round are swept. */
   private async whenAtRest<Page>(page: () => Promise<Page>, isLast: (page: Page) => boolean): Promise<Page> {
     for (let turn = 0; turn < 1_000; turn++) {
       const answer = await page().catch((error: unknown) => {
@@ -114,7 +114,7 @@ export class SnapshotWorld extends GivingUpWorld {
     throw new Error('The job never came to rest');
   }
 
-  /** Everything of the job that is no fence: hashes field by field, queues with their places. */
+  /** Copies everything of the job except for fences: hashes field by field, queues with their places. */
   private async dump(): Promise<Dump> {
     const root = `${runner.rootKey(this.pool)}:`;
     const dump: Dump = {};

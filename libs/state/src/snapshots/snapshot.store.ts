@@ -11,16 +11,16 @@ import { transition, type NewEpoch } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
 export interface SaveSnapshotPage extends SnapshotJobReply {
-  /** An older snapshot is to be deleted. */
+  /** An older snapshot must be deleted. */
   retired: boolean;
 }
 
 export interface RestoreSnapshotPage extends RestoreJobReply {
-  /** A snapshot that was made after this one is to be deleted. */
+  /** A snapshot that was saved after this one must be deleted. */
   retired: boolean;
 }
 
-/** What a job has between two rounds, saved and put back by tag: one script a page, for any replica to continue. */
+/** Saves and restores the state of a job between two rounds, by tag: one script a page, which any replica continues. */
 @Injectable()
 export class SnapshotStore extends storeOf({
   /** Saves one page; call again while it is `saving`. */

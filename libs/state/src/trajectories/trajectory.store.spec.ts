@@ -37,14 +37,14 @@ it('opens a session once, and numbers its turns', async () => {
   expect(foreign).toEqual({ job: 'j', refusal: 'FORBIDDEN' });
 });
 
-it('records a turn once: a repeat takes its place, and what was not recorded is freed', async () => {
+it('records a turn once: a repeat replaces it, and payloads that are not recorded are freed', async () => {
   await begin('a', 'g1');
   expect(await begin('a', 'g2')).toBe(1);
   expect(await record(1, 'g1')).toBe('replaced');
   expect(await record(1, 'g2')).toBe('recorded');
   expect(await record(1, 'g2')).toBe('recorded');
   expect(await freed()).toEqual([refOf(1, 'g1')]);
-  // An equal request is another sample now; one with its own id is a repeat until a later turn extends the record.
+  // An equal request is another sample now, but a request with its own id is a repeat until a later turn extends it.
   expect(await begin('a', 'g3')).toBe(2);
   expect(await begin('own', 'g4', true)).toBe(3);
   expect(await record(3, 'g4')).toBe('recorded');
@@ -63,7 +63,7 @@ it('records a turn once: a repeat takes its place, and what was not recorded is 
   ]);
 });
 
-it('a turn whose parent was recorded again meanwhile is not recorded', async () => {
+it('does not record a turn whose parent was recorded again meanwhile', async () => {
   await begin('a', 'g1', true);
   await record(1, 'g1');
   await begin('b', 'g2');
@@ -73,7 +73,7 @@ it('a turn whose parent was recorded again meanwhile is not recorded', async () 
   expect((await store.sequences(test.pool, { id })).sequences).toEqual(['1|d|g3', '']);
 });
 
-it('tells why a turn is missing', async () => {
+it('returns the reason why a turn is missing', async () => {
   await begin('a', 'g1');
   await begin('b', 'g2');
   await store.miss(test.pool, { id, turn: 2, generation: 'g2', error: 'PAYLOAD_STORE_FULL' });
@@ -87,7 +87,7 @@ it('tells why a turn is missing', async () => {
   expect((await store.read(test.pool, { id })).missing![1]!.reason).toBe('UNFINISHED');
 });
 
-it('reports turns that may be lost when Redis was set back, and gives no number of a turn twice', async () => {
+it('reports turns that may be lost when Redis was set back, and never repeats the number of a turn', async () => {
   const start = async (identity: string) => {
     const more = { identity, generation: identity, hasOwnId: false, stamp: store.seenStamp(test.pool) };
     return store.begin(test.pool, { id, tokenId: 't', ...more });
@@ -99,7 +99,7 @@ it('reports turns that may be lost when Redis was set back, and gives no number 
     const before = await KeySnapshot.of(test.redis, `${test.root}:trajectory:`);
     numbers.add((await start(`lost-${round}`)).number!);
     await before.restore();
-    // As a restarted process, with the data of then.
+    // Redis now looks like a restarted process with the earlier data.
     await test.redis.hset(`${test.root}:meta`, 'generationOf', `process ${round}`);
     const { turn, number, stamp } = await start(`next-${round}`);
     expect(turn).toBe(round + 1);
@@ -119,7 +119,7 @@ it('reports turns that may be lost when Redis was set back, and gives no number 
   expect((await store.read(test.pool, { id })).missing).toEqual(read.missing);
 });
 
-it('numbers a session that is opened soon after a set-back as one that may have been lost', async () => {
+it('numbers a session opened soon after a set-back as if earlier turns of it may be lost', async () => {
   const other = trajectoryIdOf('another session');
   const open = (isDrawn: boolean, ofId = other) =>
     store.open(test.pool, { id: ofId, about: JSON.stringify(about), isDrawn, stamp: store.seenStamp(test.pool) });
@@ -140,7 +140,7 @@ it('numbers a session that is opened soon after a set-back as one that may have 
   }
   expect(new Set(numbers).size).toBe(6);
   expect(numbers.toSorted((a, b) => a - b)).toEqual(numbers);
-  // An id that was drawn for the session names no earlier one, and much later nobody goes on with a lost one.
+  // A random id names no earlier session. Long after a set-back, no client continues a lost session.
   await open(true);
   expect(await numberOf('drawn')).toBe(1);
   await test.redis.hset(`${test.root}:meta`, 'generationSinceMs', Date.now() - 700_000);
@@ -149,7 +149,7 @@ it('numbers a session that is opened soon after a set-back as one that may have 
   expect(await numberOf('late', late)).toBe(1);
 });
 
-it('takes 256 turns', async () => {
+it('accepts 256 turns', async () => {
   await test.redis.hset(`${test.root}:trajectory:${id}`, 'turns', 255);
   expect([await begin('a', 'g1'), await begin('b', 'g2')]).toEqual([256, undefined]);
   expect(await record(256, 'g1')).toBe('recorded');

@@ -3,21 +3,21 @@ import { Injectable } from '@nestjs/common';
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
-/** A session that is recorded. */
+/** A recorded session. */
 export interface TrajectorySession {
   sessionId: string;
-  /** Token that began it: only this one adds turns. */
+  /** Token with which the session was started. Only this token adds turns. */
   tokenId: string;
-  /** Job whose payload quota its tokens count to. */
+  /** Job to whose payload quota its tokens count. */
   job: string;
   createdAtMs: number;
-  /** Of its client; not read here. */
+  /** Metadata from the client, not read here. */
   metadata?: object;
 }
-/** A session in the list of them. */
+/** A session in a list of sessions. */
 export interface ListedTrajectory {
   about: TrajectorySession;
-  /** How many have begun. */
+  /** Number of started turns. */
   turns: number;
 }
 /** Tokens [start, end) of a response, and the weights that generated them. */
@@ -29,32 +29,32 @@ interface WeightSpan {
 /** A recorded turn; its payload is a {@link TurnTokens}. */
 export interface TurnRecord {
   turn: number;
-  /** Id of its request. */
+  /** Id of the request. */
   id: string;
-  /** The turn that it extends: its prompt begins with the prompt and the response of that turn. */
+  /** Turn that this turn extends: its prompt begins with the prompt and the response of the parent. */
   parent?: number;
   ref: string;
-  /** Tokens of the prompt that the parent does not have. */
+  /** Number of tokens of the prompt that the parent does not have. */
   promptTokens: number;
   responseTokens: number;
   finishReason: string;
   weights: WeightSpan[];
-  /** False if an engine did not report its weights: then they are those of the lease. */
+  /** False if an engine did not report its weights. Then the version of the lease is used. */
   isVersionReported: boolean;
 }
 /** The payload of a turn. */
 export interface TurnTokens {
-  /** Those that the parent does not have. */
+  /** Token ids of the prompt that the parent does not have. */
   promptTokenIds: number[];
   tokenIds: number[];
   /** Absent if the engine did not send all of them. */
   logprobs?: (number | null)[];
-  /** Of a chat, if messages are recorded. */
+  /** Messages of a chat, if they are recorded. */
   chat?: TurnChat;
 }
 /** Messages of a turn. */
 export interface TurnChat {
-  /** Messages of the parent's request with which the request begins. */
+  /** Number of messages of the parent's request with which the request begins. */
   shared: number;
   /** Further messages of the request. */
   messages: unknown[];
@@ -65,20 +65,20 @@ export interface SetBack {
   after: number;
   offset: number;
 }
-/** What is recorded of a session. */
+/** Record of a session. */
 export interface TrajectoryRead {
   /** Absent: the session is not recorded. */
   about?: TrajectorySession;
   turns?: TurnRecord[];
-  /** By the numbers that clients know. */
+  /** Missing turns, by the numbers that clients know. */
   missing?: { turn: number; startedAtMs: number; reason: string }[];
   setBacks?: SetBack[];
-  /** Of the pool. */
+  /** Stamp of the pool. */
   stamp?: string;
 }
 export type RecordOutcome = 'recorded' | 'replaced' | 'deleted' | 'changed';
 
-/** Of a session. */
+/** Id of a session, see {@link trajectoryIdOf}. */
 interface Id {
   id: string;
 }
@@ -92,11 +92,11 @@ interface RecordArgs extends Turn {
   sequence: string;
   parent?: number;
   parentSequence?: string;
-  /** The latest that the caller has seen of the pool. */
+  /** Latest stamp of the pool that the caller has seen. */
   stamp?: string;
 }
 
-/** Keeps of which turns the trajectories of sessions are made; their tokens are in the payload store. */
+/** Stores the turns of the trajectories of sessions. Their tokens are in the payload store. */
 @Injectable()
 export class TrajectoryStore extends storeOf({
   open: transition<
@@ -115,16 +115,16 @@ export class TrajectoryStore extends storeOf({
     'trajectories/list',
   ),
   delete: transition<Id & { tokenId?: string }, { deleted: boolean }>('trajectories/delete'),
-  /** One that was not used for `idleMs`. */
+  /** Deletes one session that was not used for `idleMs`. */
   expire: transition<{ idleMs: number }, { more: boolean }>('trajectories/expire'),
 }) {}
 
-/** The number by which clients know a turn. */
+/** Number by which clients know a turn. */
 export function turnNumber(turn: number, setBacks: readonly SetBack[] = []): number {
   return turn + (setBacks.findLast(({ after }) => turn > after)?.offset ?? 0);
 }
 
-/** The id of a session here and in the references of its payloads: its own may be any text. */
+/** Id of a session in this store and in the references of its payloads, because a `sessionId` may be any text. */
 export function trajectoryIdOf(sessionId: string): string {
   return createHash('sha256').update(sessionId).digest('hex').slice(0, 40);
 }
