@@ -20,7 +20,7 @@ const waiting = (acquireId: string, more: object = {}) => ({
   ...more,
 });
 const ids = ({ answers }: { answers: { acquireId: string }[] }) => answers.map(({ acquireId }) => acquireId);
-/** As pool.configure does it. */
+/** Changes settings and rescores the servers, as `pool.configure` does. */
 async function configure(settings: Record<string, number>) {
   await test.redis.hset(`${test.root}:settings`, settings);
   return servers.rescore(test.pool, {});
@@ -30,7 +30,7 @@ async function status(serverId: string) {
   return list.find((server) => server.serverId === serverId)!;
 }
 
-it('never grants more leases than the pool may have, and gives a freed one to a waiter wherever there is room', async () => {
+it('never grants more leases than the pool may have, and grants a freed one to a waiter on any server', async () => {
   await test.server('a', 10);
   await test.server('b', 10);
   await configure({ poolMaxInflight: 3 });
@@ -54,7 +54,7 @@ it('parks or refuses while the pool is paused, and grants in order when it is re
   expect(await test.acquire(worker)).toMatchObject({ error: 'POOL_PAUSED' });
   expect(await test.acquire(worker, waiting('one'))).toMatchObject({ parked: true });
   expect(await test.acquire(worker, waiting('two'))).toMatchObject({ parked: true });
-  // What was granted stays, and is answered again.
+  // A granted lease stays, and a repeat of its acquire is answered.
   expect(await test.acquire(worker, { acquireId: 'before' })).toMatchObject({ seq: before.seq, branch: 'repeated' });
   expect((await test.release('before')).answers).toEqual([]);
   expect((await test.waiters.grant(test.pool)).answers).toEqual([]);
@@ -62,7 +62,7 @@ it('parks or refuses while the pool is paused, and grants in order when it is re
   expect(await test.pools.pause(test.pool, { paused: false })).toMatchObject({ paused: false, changed: false });
 });
 
-it('answers parked acquires at their own deadline while the pool is paused, and says why', async () => {
+it('answers parked acquires at their own deadline while the pool is paused, with the reason', async () => {
   const worker = await test.worker('w');
   await test.acquire(worker, waiting('before', { waitMs: 1 }));
   await test.pools.pause(test.pool, { paused: true });
@@ -77,7 +77,7 @@ it('answers parked acquires at their own deadline while the pool is paused, and 
   await expect.poll(expire).toEqual([paused('before'), paused('within')]);
 });
 
-it('lets the burst of one worker never starve another: at most one turn of four comes before it', async () => {
+it('never lets a burst of one worker starve another: at most one turn of four leases goes first', async () => {
   await test.server('a', 1);
   const [greedy, modest] = [await test.worker('greedy'), await test.worker('modest')];
   let held = (await test.acquire(greedy)).acquireId;
@@ -92,13 +92,13 @@ it('lets the burst of one worker never starve another: at most one turn of four 
   for (let n = 0; n < 50; n++) await next();
   expect(order.indexOf('m0')).toBeLessThanOrEqual(10 + 4);
   expect(order.indexOf('m2')).toBeLessThanOrEqual(10 + 8);
-  // Each worker's own are in the order of arrival.
+  // The acquires of each worker are granted in the order of arrival.
   expect(order.filter((id) => id.startsWith('g'))).toEqual(
     order.filter((id) => id.startsWith('g')).toSorted((one, other) => Number(one.slice(1)) - Number(other.slice(1))),
   );
 });
 
-it('is fair to any workers: over any prefix of the grants nobody with a backlog is two turns behind another', async () => {
+it('is fair to all workers: after any number of grants no worker with a backlog is over two turns behind', async () => {
   const bursts = fc.array(fc.record({ worker: fc.nat(3), size: fc.integer({ min: 1, max: 12 }) }), {
     minLength: 2,
     maxLength: 6,
@@ -139,11 +139,11 @@ it('is fair to any workers: over any prefix of the grants nobody with a backlog 
     }),
     { numRuns: 15 * inject('runsFactor') },
   );
-  // The turns are forgotten with the last waiter.
+  // The turns are deleted with the last waiter.
   expect(await test.redis.keys(`${test.root}:waiters:*`)).toEqual([]);
 });
 
-it('ends the waiting of a cancelled acquire with exactly one answer, and takes nothing granted back', async () => {
+it('ends the wait of a cancelled acquire with exactly one answer, and returns no granted lease', async () => {
   await test.server('a', 1);
   const [worker, other] = [await test.worker('w'), await test.worker('other')];
   const held = await test.acquire(worker, { acquireId: 'held' });
@@ -173,7 +173,7 @@ it('ends the waiting of a cancelled acquire with exactly one answer, and takes n
   expect(await test.acquire(worker, waiting('not yet'))).toMatchObject({ error: 'RELEASED' });
 });
 
-it('lets a new start grow to its capacity as the pure function says, and gives waiters the room as it comes', async () => {
+it('lets a new start grow to its capacity by the pure function, and grants the growing room to waiters', async () => {
   await configure({ slowStartMs: 100_000, slowStartFraction: 0.2 });
   await test.server('a', 10);
   const worker = await test.worker('w');
@@ -196,7 +196,7 @@ it('lets a new start grow to its capacity as the pure function says, and gives w
   expect((await status('a')).capacity).toBe(10);
 });
 
-it('hands a load report to one caller for a decision, and passes over a decision that comes too late', async () => {
+it('gives a load report to one caller for a decision, and ignores a decision that arrives too late', async () => {
   await configure({ adaptiveConcurrency: 1, adaptIntervalMs: 2_000 });
   const { epoch } = await test.server('a', 100);
   const worker = await test.worker('w');

@@ -8,6 +8,6 @@ import { storeOf } from '../library/store-of';
 export class WaiterStore extends storeOf({
   /** Grants free room to waiters, at most 32. */
   grant: transition<object, WaiterAnswers>('waiters/grant'),
-  /** Answers at most 128 parked acquires whose deadline is over. `waiting`: acquires still parked. */
+  /** Answers at most 128 parked acquires whose deadline is over. `waiting`: number of acquires still parked. */
   expire: transition<object, WaiterAnswers & { waiting: number }>('waiters/expire'),
 }) {}

@@ -16,7 +16,7 @@ const waiting = (name: string, more: object = {}) => ({
 });
 const inboxes = ({ answers }: { answers: { replyTo: string }[] }) => answers.map(({ replyTo }) => replyTo);
 
-it('gives the freed place to the waiter of the highest priority, then of the earliest arrival, once', async () => {
+it('grants a freed place once, to the waiter of the highest priority, then of the earliest arrival', async () => {
   await test.server('a', 1);
   const worker = await test.worker('w');
   const holder = await test.acquire(worker);
@@ -63,13 +63,13 @@ it('lets a bound session wait for its own server', async () => {
   const worker = await test.worker('w');
   const turn = await test.acquire(worker, { sessionId: 's' });
   expect(await test.acquire(worker, waiting('next turn', { sessionId: 's' }))).toMatchObject({ parked: true });
-  // Room elsewhere is not for it.
+  // Room on another server does not end its wait.
   expect(inboxes(await test.server('b', 5))).toEqual([]);
   const reply = await test.release(turn.acquireId);
   expect(reply.answers).toMatchObject([{ replyTo: 'inbox.next turn', serverId: 'a', branch: 'waited' }]);
 });
 
-it('moves the waiters of a server that is removed to where there is room', async () => {
+it('moves the waiters of a removed server to a server with room', async () => {
   await test.server('a', 1);
   const worker = await test.worker('w');
   await test.acquire(worker, { sessionId: 's' });
@@ -96,7 +96,7 @@ it('lets a session that waits for its full server leave it when the margin break
   await test.server('busy', 3);
   const busy = [];
   for (let n = 0; n < 2; n++) busy.push(await test.acquire(worker));
-  // Two on the other one: within the margin.
+  // The other server has two leases, which is within the margin.
   await test.acquire(worker, waiting('long', { sessionId: 's', contextTokens: 1_000 }));
   await test.acquire(worker, waiting('short', { sessionId: 's' }));
   expect((await test.waiters.grant(test.pool)).answers).toEqual([]);
@@ -104,7 +104,7 @@ it('lets a session that waits for its full server leave it when the margin break
   expect(answers).toMatchObject([{ acquireId: 'short', serverId: 'busy', branch: 'waited', via: 'sticky-broken' }]);
 });
 
-it('finds room for a waiter on any server, though no event of that server tells of it', async () => {
+it('finds room for a waiter on any server, though no event of the server reports it', async () => {
   const worker = await test.worker('w');
   await test.server('newest', 1, { weightVersion: 3 });
   await test.acquire(worker, { weightVersion: 3 });
@@ -139,7 +139,7 @@ it('answers a waiter whose time is over once: WAIT_TIMEOUT, or NO_SERVER_AVAILAB
   expect(await test.waiters.expire(test.pool)).toMatchObject({ answers: [], waiting: 0 });
 });
 
-it('answers RELEASED to a waiter that is released, and FENCED to one whose worker epoch is void', async () => {
+it('answers RELEASED to a released waiter, and FENCED to a waiter of an expired worker epoch', async () => {
   const worker = await test.worker('w');
   const other = await test.worker('other');
   await test.acquire(worker, waiting('given up'));
@@ -155,14 +155,14 @@ it('answers RELEASED to a waiter that is released, and FENCED to one whose worke
   ]);
 });
 
-it('bounds the queue, and parks nobody who cannot be answered', async () => {
+it('bounds the queue, and parks no acquire that cannot be answered', async () => {
   const worker = await test.worker('w');
   for (let n = 0; n < 20; n++) await test.acquire(worker, waiting(`q${n}`));
   expect(await test.acquire(worker, waiting('one too many'))).toMatchObject({ error: 'QUEUE_FULL' });
   expect(await test.acquire(worker, { waitMs: 1_000 })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
 });
 
-it('hands out much room in pages, each waiter once', async () => {
+it('grants much room in pages, to each waiter once', async () => {
   await test.close();
   test = openTestStore();
   const worker = await test.worker('w');

@@ -9,7 +9,7 @@ let pool: string;
 beforeEach(async () => {
   await test.fresh();
   ({ pool } = test);
-  // The generation of the pool begins before its servers are registered.
+  // The generation of the pool starts before its servers are registered.
   await test.rounds.due(pool);
   await steps();
 });
@@ -33,7 +33,7 @@ const server = async (
   });
   await test.servers.update(pool, { serverId, isDescribed: true });
 };
-/** Confirms that each engine that is to be resumed now was resumed. */
+/** Confirms a resume for each engine that must resume now. @returns their server ids */
 const resumeAll = async () => {
   const told = [...(await resumes()), ...(await resumes())];
   for (const step of told) await weights.engineTold(pool, step, 60_000);
@@ -47,7 +47,7 @@ const resumes = async () => (await weights.engineResumes(pool, {})).steps;
 const about = { serverId: 's1', endpoint: 'http://s1', dialect: 'vllm' as const, syncId: 'sync' };
 
 describe('engines that are paused while weights change', () => {
-  it('lists which engines are to pause and to resume, again until they were told', async () => {
+  it('are listed to pause and to resume until they were told', async () => {
     await server('s1', 1, ['abort', 'keep']);
     await server('s2', 1, []);
     expect(await resumeAll()).toEqual(['s1']);
@@ -72,7 +72,7 @@ describe('engines that are paused while weights change', () => {
     const events = (await test.redis.xrange(test.key('events'), '-', '+')).map(([, fields]) => fields[1]);
     expect(events).toEqual(['weights.begun', 'server.paused', 'weights.rolled-back', 'server.resumed']);
 
-    // The change ends before the pause arrives: the engine resumes at once, and again until no pause can arrive later.
+    // The change ends before the pause arrives. The engine resumes at once, and again until no pause can arrive later.
     await begin('keep', 'brief');
     const brief = { ...about, syncId: 'brief' };
     expect(await steps()).toEqual([{ ...brief, mode: 'keep' }]);
@@ -85,7 +85,7 @@ describe('engines that are paused while weights change', () => {
     expect(await resumes()).toEqual([]);
   });
 
-  it('resumes an engine whose server is removed, or has another address, while the weights change', async () => {
+  it('resume if their server is removed, or gets another address, while the weights change', async () => {
     for (const id of ['s1', 's2', 's3']) await server(id, 1, ['keep']);
     await resumeAll();
     await begin('keep');
@@ -96,7 +96,7 @@ describe('engines that are paused while weights change', () => {
     await server('s2', 1, ['keep'], 'http://elsewhere');
     expect((await resumes()).map(({ endpoint }) => endpoint).sort()).toEqual(['http://s1', 'http://s2']);
     expect((await steps()).map(({ endpoint }) => endpoint)).toEqual(['http://elsewhere']);
-    // Its server is registered again before the engine was told to resume: the engine is paused again.
+    // If the server is registered again before its engine was told to resume, the engine is paused again.
     await server('s1', 1, ['keep']);
     const again = (await steps()).filter(({ serverId }) => serverId === 's1');
     expect(again).toHaveLength(1);
@@ -108,7 +108,7 @@ describe('engines that are paused while weights change', () => {
     expect((await resumes()).map(({ serverId }) => serverId)).toContain('s1');
   });
 
-  it('tells an engine that does not answer less and less often, raises an alarm, and gives up after an hour', async () => {
+  it('are told less and less often if they do not answer, and are given up after an hour', async () => {
     await server('s1', 1, ['keep']);
     await resumeAll();
     await begin('keep');
@@ -134,7 +134,7 @@ describe('engines that are paused while weights change', () => {
       overdue: 0,
       givenUp: [about],
     });
-    // A replica that has paused the engine too gets this answer, and records no second pause.
+    // Another replica that has paused the engine gets this answer, and records no second pause.
     expect((await weights.engineKnown(pool, { steps: [about] })).recorded).toEqual([false]);
     expect(await weights.engineResumes(pool, {})).toMatchObject({ steps: [], overdue: 0, givenUp: [] });
     // The engine is paused for the next change like an engine without a record.
@@ -143,7 +143,7 @@ describe('engines that are paused while weights change', () => {
     expect(await entry()).not.toHaveProperty('givenUpAtMs');
   });
 
-  it('tells an engine that was given up when its server is back, once, and forgets it without a server', async () => {
+  it('are told once more when their server is ready again after they were given up', async () => {
     const entry = { syncId: 'sync', serverId: 's1', state: 'paused', askedAtMs: 0, resumeAtMs: 0 };
     const givenUpAtMs = Date.now() - 3_601_000;
     const at = test.key('weights:engines');
@@ -152,7 +152,7 @@ describe('engines that are paused while weights change', () => {
     for (const id of ['s1', 's2']) await server(id, 1, ['keep']);
     await resumeAll();
     await test.redis.hset(at, 'vllm|http://s1', JSON.stringify({ ...entry, givenUpAtMs }));
-    // It answers, and cannot be told all the same.
+    // The server answers, though the engine could not be told, so it is not told again.
     expect(await resumes()).toEqual([]);
     await test.redis.zadd(test.key('servers:watched'), Date.now() - 60_000, 's1');
     expect((await test.servers.review(pool, limits)).failed).toEqual(['s1']);
@@ -169,7 +169,7 @@ describe('engines that are paused while weights change', () => {
     expect(await test.redis.exists(at)).toBe(0);
   });
 
-  it('resumes each engine once after a new generation: the replica that paused it and the record may be lost', async () => {
+  it('resume once in a new generation, because the record of their pause may be lost', async () => {
     for (const id of ['s1', 's2', 's3', 's4']) await server(id, 1, id === 's4' ? [] : ['keep']);
     await resumeAll();
     await begin('keep');
@@ -188,7 +188,7 @@ describe('engines that are paused while weights change', () => {
     expect([await steps(), await resumeAll()], 'once').toEqual([[], []]);
   });
 
-  it('does not resume an engine without a record while the pool is paused by hand: a trainer may have paused it', async () => {
+  it('do not resume without a record while the pool is paused, because a trainer may have paused them', async () => {
     await server('s1', 1, ['keep']);
     await test.pools.pause(pool, { paused: true });
     expect(await resumes()).toEqual([]);
@@ -203,7 +203,7 @@ describe('engines that are paused while weights change', () => {
     expect(await resumeAll()).toEqual(['s2']);
   });
 
-  it('resumes the engine of a new server once it can be paused, also while weights change, then pauses it', async () => {
+  it('resume, then pause, when their new server is known to support a pause while weights change', async () => {
     await begin('keep');
     // Redis has lost the server and the pause of its engine.
     const { endpoint, dialect } = about;

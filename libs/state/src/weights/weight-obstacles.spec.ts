@@ -33,9 +33,9 @@ const begin = (version: number, syncId = `to-${version}`) =>
 const end = (outcome: 'committed' | 'rolled-back', syncId: string) =>
   weights.end(pool, { syncId, outcome, reason: 'asked' });
 const report = (serverId: string, weightVersion: number) => servers.update(pool, { serverId, weightVersion });
-/** Reasons of an acquire and of the round; undefined where nothing is in the way. */
+/** Reasons why an acquire and the round are blocked; undefined without an obstacle. */
 async function reasons() {
-  // As the load-balancer does after each change of settings.
+  // The load-balancer rescores after each change of settings too.
   await servers.rescore(pool, {});
   const acquireId = test.unique('q');
   const { results } = await leases.acquire(pool, [{ acquireId, requestId: 'free', ...test.holder }]);
@@ -53,7 +53,7 @@ it('reports servers whose weights are unknown, then servers of another version t
   await redis.hset(test.key('weights:sync'), 'deadlineAtMs', 1);
   await weights.rollbackOverdue(pool, 'to-2');
   expect(await reasons()).toEqual(UNKNOWN);
-  // The load has ended after the deadline: the servers have version 2, and the pool still version 1.
+  // The load ended after the deadline, so the servers have version 2, and the pool still has version 1.
   await report('s1', 2);
   expect(await reasons(), 'one is unknown').toEqual(UNKNOWN);
   await report('s2', 2);

@@ -46,10 +46,10 @@ const stop = (fenceAfterMs = 60_000) => weights.stop(pool, { syncId: 'sync', fen
 const release = (acquireId: string) => leases.release(pool, [{ acquireId }]);
 const states = () => test.states();
 
-/** An open round with one group, of weight version 1. */
+/** Opens a round with one group, of weight version 1. */
 const submit = (samples: number) =>
   test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 1, samples });
-/** Claims everything, and takes a lease for each. */
+/** Claims all requests, and acquires a lease for each. */
 async function run() {
   const claims = await test.claim();
   const leases: string[] = [];
@@ -57,7 +57,7 @@ async function run() {
   return { claims, leases };
 }
 
-/** State of each server, and whether it has the version that is wanted. */
+/** State of each server, and whether it has confirmed the new version. */
 async function shown() {
   const { servers } = await weights.status(pool, { cursor: '0' });
   return Object.fromEntries(servers.map(({ serverId, state, confirmed }) => [serverId, [state, confirmed]]));
@@ -86,7 +86,7 @@ describe('a change of weights', () => {
     expect((await waiters.grant(pool)).answers).toMatchObject([{ serverId: 's1', replyTo: 'inbox' }]);
   });
 
-  it('answers claims and acquires at their own deadline, and says why', async () => {
+  it('answers claims and acquires at their own deadline, with the reason', async () => {
     await submit(1);
     await begin();
     expect(await claim({ waitMs: 1, replyTo: 'inbox' })).toMatchObject({ parked: true });
@@ -103,7 +103,7 @@ describe('a change of weights', () => {
     await expect.poll(() => requests.expireClaims(pool)).toEqual({ replyTo: ['inbox'], more: false });
   });
 
-  it('stops what runs with its tokens, again until confirmed, and runs it under the new version', async () => {
+  it('stops requests with their tokens, repeatedly until confirmed, and runs them with the new version', async () => {
     await submit(2);
     const { claims, leases } = await run();
     const free = await acquire();
@@ -121,7 +121,7 @@ describe('a change of weights', () => {
     const { aborts: told, leases: toldLeases, fences } = await stop(-1);
     expect([told, toldLeases]).toEqual([[], []]);
     expect(fences.map(({ serverId }) => serverId).sort()).toEqual(['s1', 's1', 's2']);
-    // One confirms, one was just finished; a failure while it is stopped is none.
+    // One attempt confirms, and one has just finished. A failure of a stopped attempt does not count.
     const [first, second] = claims;
     const failure = { countsAsFailure: true, retryable: false };
     expect(await test.fail(first!, 3, failure)).toMatchObject({ state: 'pending', roundCompleted: false });
@@ -142,7 +142,7 @@ describe('a change of weights', () => {
     expect((await stop()).aborts).toEqual([]);
   });
 
-  it('lets an abort and a cut win over it', async () => {
+  it('loses against an abort', async () => {
     await submit(2);
     const { claims } = await run();
     await begin();
@@ -155,7 +155,7 @@ describe('a change of weights', () => {
     expect(await states()).toMatchObject({ dropped: 2, cutting: 0, pending: 0 });
   });
 
-  it('marks the tokens of what goes on under it', async () => {
+  it('marks the tokens of requests that continue during the change', async () => {
     await submit(3);
     const { claims } = await run();
     await test.complete(claims[0]!, 3);
@@ -183,7 +183,7 @@ describe('a change of weights', () => {
     ]);
   });
 
-  it('quarantines servers that missed it, or that have what was rolled back', async () => {
+  it('quarantines servers that missed it, or that have a version that was rolled back', async () => {
     const { epoch } = await server('s1');
     await begin();
     await server('s2', 2);
@@ -203,7 +203,7 @@ describe('a change of weights', () => {
     expect(await weights.status(pool)).toMatchObject({ version: 2 });
   });
 
-  it('counts no failure while engines stand still with their requests: they look stalled', async () => {
+  it('counts no failures while engines pause with their requests, because the requests look stalled', async () => {
     await submit(1);
     const [stalled] = await test.claim();
     const failure = { countsAsFailure: true, retryable: false };
@@ -215,7 +215,7 @@ describe('a change of weights', () => {
     expect(await test.fail(again!, 1, failure)).toMatchObject({ state: 'failed' });
   });
 
-  it('leaves the gate there was when it is rolled back: none, when servers of several versions went on before', async () => {
+  it('restores the required version when it is rolled back: none, if servers had several versions', async () => {
     await begin();
     await server('s2', 2);
     await end('rolled-back');
@@ -241,7 +241,7 @@ describe('a change of weights', () => {
     expect(await shown()).toEqual({ s1: ['quarantined', false], s2: ['quarantined', false] });
   });
 
-  it('is in the history of the settings, since its commit, also before and after changes of an operator', async () => {
+  it('is in the history of the settings from its commit on, also before and after changes by an operator', async () => {
     const pools = new PoolStore(runner);
     await begin();
     await server('s1', 2);
@@ -284,10 +284,10 @@ describe('a change of weights', () => {
     expect(await begin()).toMatchObject({ state: 'rolled-back' });
   });
 
-  it('leaves the weights unknown of servers that nobody reported between its begin and its deadline', async () => {
+  it('makes the weights unknown of servers that were not reported between its start and its deadline', async () => {
     const { epoch } = await server('s1');
     await begin();
-    // What the trainer did not load, or loaded again, it reports; a server that failed meanwhile has reported nothing.
+    // The trainer reports servers that it did not load, or loaded again, but not a server that failed meanwhile.
     await servers.update(pool, { serverId: 's2', weightVersion: 1 });
     await redis.hset(test.key('weights:sync'), 'deadlineAtMs', 1);
     await weights.rollbackOverdue(pool, 'sync');
@@ -303,7 +303,7 @@ describe('a change of weights', () => {
     expect((await acquire()).result).toMatchObject({ serverId: 's1' });
   });
 
-  it.each(['wait', 'keep'] as const)('stops at its deadline what runs, before it ends: mode %s', async (mode) => {
+  it.each(['wait', 'keep'] as const)('stops running requests at its deadline before it ends: mode %s', async (mode) => {
     await submit(1);
     const [running] = (await run()).claims;
     await begin({ mode });
@@ -313,7 +313,7 @@ describe('a change of weights', () => {
     expect((await stop()).aborts).toMatchObject([{ requestId: running!.requestId }]);
   });
 
-  it('lets no server without salts that was not reported take leases before its prefix cache is reset', async () => {
+  it('gives no leases to an unreported server without cache salts before its prefix cache is reset', async () => {
     const { epoch } = await server('s1', 1, true);
     const statusOf = async () => (await servers.list(pool, { serverId: 's1' })).servers[0]!;
     const capabilities = { prefixCacheReset: true };
@@ -345,7 +345,7 @@ describe('a change of weights', () => {
     const salts = [await salt()];
     expect(await salt()).toBe(salts[0]);
     for (const [index, outcome] of (['committed', 'rolled-back', 'committed'] as const).entries()) {
-      // The same number, and nothing is reported.
+      // The version stays the same, and no server is reported.
       await begin({ syncId: `sync-${index}`, version: 1, mode: 'keep' });
       await end(outcome, { syncId: `sync-${index}` });
       salts.push(await salt());
@@ -358,7 +358,7 @@ describe('a change of weights', () => {
     expect(await salt()).toBeUndefined();
   });
 
-  it('does the same again for a repeat, and refuses what is another one, older, or not its own', async () => {
+  it('is safe to repeat, and refuses another, an older or a foreign change', async () => {
     const refused = (call: Promise<unknown>, code: string, field?: string) =>
       expect(call).rejects.toMatchObject({ code, ...(field === undefined ? {} : { field }) });
     await refused(begin({ version: 0 }), 'WEIGHT_VERSION_STALE', 'version');
@@ -384,7 +384,7 @@ describe('a change of weights', () => {
     await refused(begin({ syncId: 'older', version: 1 }), 'WEIGHT_VERSION_STALE');
   });
 
-  it('opens rounds with the version of the pool, and none that no engine has', async () => {
+  it('lets rounds open with the version of the pool, but not with a version that no engine has', async () => {
     const policy = { name: 'resume', overProvision: 1 } as const;
     const plan = { step: 1, kind: 'short' as const, neededGroups: 1, newGroups: 1, takeGroups: 0 };
     const terms = { policy, orphanAfterMs: 600_000, ...roundTerms(policy, plan, {}) };
@@ -401,12 +401,12 @@ describe('a change of weights', () => {
         field: 'weightVersion',
         details: { weightVersion, poolWeightVersion },
       });
-    // Nothing was committed: what servers report, the newest by default.
+    // Before the first commit, rounds use versions that servers report, by default the newest.
     expect(await open()).toBe(1);
     await server('s2', 2);
     expect([await open(), await open(1), await open(2)]).toEqual([2, 1, 2]);
     await refused(3, 2);
-    // What is begun is not there yet.
+    // A version that is not committed yet is refused.
     await begin({ version: 3 });
     await refused(3, 2);
     await server('s1', 3);
@@ -416,7 +416,7 @@ describe('a change of weights', () => {
     await refused(4, 3);
   });
 
-  it('nests with a pause by hand: the pool goes on when both are over', async () => {
+  it('nests with a pause by hand: the pool continues when both are over', async () => {
     const parked = () => acquire({ waitMs: 1_000, replyTo: 'inbox' });
     await begin();
     expect(await pools.pause(pool, { paused: true })).toMatchObject({ changed: true });

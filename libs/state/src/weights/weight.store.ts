@@ -14,9 +14,9 @@ import type { AbortCommands, ServerFence } from '../aborts/abort.store';
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
-/** Rolled back when it is not committed by its deadline, from now. */
+/** Arguments of a change of weights, which is rolled back if it is not committed in `deadlineMs` from now. */
 export type BeginSyncArgs = Omit<BeginWeightsRequest, 'waitMs'> & { deadlineMs: number };
-/** What an engine is to be told; without a mode: to resume. */
+/** A step for an engine: to pause in this mode, or without a mode to resume. */
 export interface EngineStep {
   serverId: ServerId;
   endpoint: string;
@@ -35,16 +35,16 @@ export interface StopPage extends AbortCommands {
 }
 
 const end = transition<EndSyncArgs & { overdueOnly: boolean }, WeightSyncReply>('weights/end');
-/** Engines that are to pause. `resumes`: some are paused, look at {@link WeightStore.engineResumes}. */
+/** Engines that must pause. `resumes`: some are paused, see {@link WeightStore.engineResumes}. */
 export interface EnginePausesPage {
   steps: EngineStep[];
   resumes: boolean;
   cursor?: string;
 }
-/** Engines that are to resume. */
+/** Engines that must resume. */
 export interface EngineResumesPage {
   steps: EngineStep[];
-  /** Engines that have not been told for a minute. */
+  /** Number of engines that could not be told to resume for a minute. */
   overdue: number;
   /** Engines that could not be told for an hour: each is listed once, to one replica. */
   givenUp: EngineStep[];
@@ -55,7 +55,7 @@ const engineTold = transition<
   Pick<EngineStep, 'endpoint' | 'dialect' | 'syncId'> & { paused: boolean; lateMs: number },
   { late: boolean }
 >('weights/engine-told');
-/** An engine as it is registered: one start of it, or whatever answers at its address. */
+/** An engine as registered: one start of it, or without an instanceId any process at its address. */
 export type ServerStart = Pick<EngineStep, 'endpoint' | 'dialect'> & { instanceId?: string };
 
 /** Changes of the weights of a pool: a flag that every script checks, and pages that follow it. Safe to repeat. */
@@ -64,11 +64,11 @@ export class WeightStore extends storeOf({
   begin: transition<BeginSyncArgs, WeightSyncReply>('weights/begin'),
   /** `cursor`: `0` for the first page of servers; without it none are read. */
   status: transition<WeightsStatusRequest, WeightsStatusReply>('weights/status'),
-  /** One page of what is to be stopped in mode `abort`. */
+  /** One page of attempts and leases to stop in mode `abort`. */
   stop: transition<{ syncId: string; cursor?: string; fenceAfterMs: number }, StopPage>('weights/stop'),
-  /** One page of what engines are to be told now. */
+  /** One page of engines to pause now. */
   engineSteps: transition<{ cursor?: string }, EnginePausesPage>('weights/engine-steps'),
-  /** One page of the engines that are to resume. */
+  /** One page of engines to resume now. */
   engineResumes: transition<{ cursor?: string }, EngineResumesPage>('weights/engine-resumes'),
   /** For at most 128 engines that a replica has paused: whether each is recorded for its change and not given up. */
   engineKnown: transition<{ steps: EngineStep[] }, { recorded: boolean[] }>('weights/engine-known'),
@@ -76,8 +76,8 @@ export class WeightStore extends storeOf({
   engineHeld: transition<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held'),
   /**
    * The engine that must empty its prefix cache when weights of its server, registered as `start` just now, are
-   * reported; `isLoad`: other weights may have the same version; `needed`: before the version counts; `busy`: requests
-   * run on it, so it would refuse; `beganMs`: begin of the last change of weights, or 0.
+   * reported. `isLoad`: other weights may have the same version; `needed`: the version counts only afterwards; `busy`:
+   * requests run on the engine, so it would refuse; `beganMs`: start of the last change of weights, or 0.
    */
   staleCache: transition<
     { serverId: ServerId; weightVersion: number; isLoad?: boolean; start?: ServerStart },
@@ -91,12 +91,15 @@ export class WeightStore extends storeOf({
     return this.runner.run(end, pool, { ...args, overdueOnly: false });
   }
 
-  /** Rolls it back if its deadline has come. @throws WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED: committed meanwhile */
+  /** Rolls a change back after its deadline. @throws WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED: committed meanwhile */
   rollbackOverdue(pool: PoolName, syncId: string): Promise<WeightSyncReply> {
     return this.runner.run(end, pool, { syncId, outcome: 'rolled-back', reason: 'deadline', overdueOnly: true });
   }
 
-  /** @param lateMs longest a call of an engine takes. `late`: the change has ended meanwhile, the engine must resume */
+  /**
+   * Records that an engine was told to pause or resume. `late`: the change has ended meanwhile, so it must resume.
+   * @param lateMs maximum time of a call of an engine
+   */
   engineTold(
     pool: PoolName,
     { endpoint, dialect, syncId, mode }: EngineStep,

@@ -17,11 +17,11 @@ import { storeOf } from '../library/store-of';
 export type WorkerEpoch = DeregisterWorkerRequest;
 export interface ExpiredWorkers {
   expired: WorkerId[];
-  /** Why nothing expires now, if so: an alarm. */
+  /** Reason why nothing expires now, if so, for an alarm. */
   held?: 'outage' | 'mass';
   more: boolean;
 }
-/** From which silence on a server counts as hung. */
+/** Limits of the silence after which a server counts as hung. */
 export interface SilenceLimits {
   /** Time without a token, milliseconds; 0: never. */
   silentAfterMs: number;
@@ -36,13 +36,13 @@ const heartbeat = transition<
 
 const NOTHING_SEEN: SeenServers = { servers: [], silentAfterMs: 0, prefillTokensPerSecond: 1 };
 
-/** Worker epochs: while one is live, its leases and attempts are kept. */
+/** Worker epochs. While an epoch is live, its leases and attempts are kept. */
 @Injectable()
 export class WorkerStore extends storeOf({
   register: transition<Required<RegisterWorkerRequest> & NewEpoch, RegisterWorkerReply>('workers/register', {
     hasNewEpoch: true,
   }),
-  /** One page of what the epoch holds. */
+  /** One page of the leases or attempts of a worker epoch. */
   sync: transition<SyncWorkerRequest, SyncWorkerReply>('workers/sync'),
   deregister: transition<WorkerEpoch, DeregisterWorkerReply>('workers/deregister'),
   /** Expires at most 128 worker epochs; `gapMs` without a call counts as an outage, after which none expires. */

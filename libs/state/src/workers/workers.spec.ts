@@ -30,7 +30,7 @@ it('gives one epoch to a repeated registration and a later one to the next, whic
   });
 });
 
-it('tells a worker that was never registered from one whose epoch is void', async () => {
+it('gives different errors to a worker that was never registered and to an expired worker epoch', async () => {
   const { workerEpoch } = await test.worker('w');
   await test.workers.deregister(test.pool, { workerId: 'w', workerEpoch });
   const calls = (workerId: string) => [
@@ -59,7 +59,7 @@ it('tells a worker that was never registered from one whose epoch is void', asyn
   await expect(test.workers.deregister(test.pool, { workerId: 'v', workerEpoch })).rejects.toMatchObject(unknown);
 });
 
-it('tells a heartbeat the count and digest of its leases, and a sync their ids', async () => {
+it('returns the count and digest of leases to a heartbeat, and their ids to a sync', async () => {
   await test.server('a');
   const worker = await test.worker('w');
   const held = [];
@@ -101,9 +101,9 @@ it('leaves nothing behind when all workers and servers are gone', async () => {
   await test.sweep();
   await test.sessions.evict(test.pool, { idleMs: 0 });
   const left = await test.redis.keys(`${test.root}:*`);
-  // The attempts of the epoch are the trainer-coordinator's to return; that it was there is forgotten after a day.
+  // The trainer-coordinator returns the attempts of the epoch. The former worker is forgotten after a day.
   expect(await test.redis.ttl(`${test.root}:former-worker:w`)).toBeGreaterThan(86_000);
-  // The clock of weights stays, so that no salt of a prefix cache comes back.
+  // The clock of weights stays, so that no salt of a prefix cache is used again.
   // The hash of the leases of requests has only the field that makes Redis store it as a table.
   expect(left.sort()).toEqual([
     `${test.root}:expired:attempts`,
@@ -114,7 +114,7 @@ it('leaves nothing behind when all workers and servers are gone', async () => {
   ]);
 });
 
-it('expires nobody for one time to live when many would expire together, then does', async () => {
+it('expires no worker for one time to live when many would expire together, and expires them afterwards', async () => {
   for (const id of ['a', 'b', 'c', 'd']) await test.worker(id, 500);
   await Promise.all([silence('a'), silence('b')]);
   expect(await test.workers.expire(test.pool, { gapMs: LONG_GAP_MS })).toEqual({
@@ -122,7 +122,7 @@ it('expires nobody for one time to live when many would expire together, then do
     held: 'mass',
     more: false,
   });
-  // One was heard again; the other stays silent.
+  // One worker sends a heartbeat again, and the other stays silent.
   await test.redis.zadd(
     `${test.root}:workers`,
     Date.now() + 60_000,
@@ -135,7 +135,7 @@ it('expires nobody for one time to live when many would expire together, then do
   await expect.poll(async () => (await test.workers.expire(test.pool, { gapMs: LONG_GAP_MS })).expired).toEqual(['b']);
 });
 
-it('expires nobody for one time to live after an outage', async () => {
+it('expires no worker for one time to live after an outage', async () => {
   const { workerEpoch } = await test.worker('w', 2_000);
   await test.workers.expire(test.pool, { gapMs: LONG_GAP_MS });
   await silence('w');
