@@ -24,7 +24,7 @@ const resultsOf = async (abortId: string) =>
   (await aborts.results(test.pool, { abortId, cursor: 0, limit: 128 })).results;
 const status = () => rounds.status(test.pool, { job });
 
-it('wins over a later abort of one sample, without which its group would be whole', async () => {
+it('lets the flag of an abort win over a later abort of one sample, after which its group would be accepted', async () => {
   await test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 1, samples: 2, minSamples: 1 });
   const [first, second] = (await test.claim(2)) as [Claim, Claim];
   await test.complete(first);
@@ -35,7 +35,7 @@ it('wins over a later abort of one sample, without which its group would be whol
   expect(await resultsOf('alone')).toEqual([{ requestId: second.requestId, outcome: 'aborting' }]);
 });
 
-it('drops a whole group that waits for a place, though a group before it leaves one', async () => {
+it('drops a finished group that waits for a place when its job is aborted, though a place becomes free', async () => {
   // A group of the queue that must be taken has a place of its own.
   const policy = { name: 'resume', overProvision: 2, maxCuts: 1 } as const;
   const round = await test.open({ policy, samples: 1, neededGroups: 1, newGroups: 2 });
@@ -53,7 +53,7 @@ it('drops a whole group that waits for a place, though a group before it leaves 
   expect(await status()).toMatchObject({ state: 'open', acceptedGroups: 1, heldGroups: 0, droppedGroups: 2 });
 });
 
-it('does not take the place of the flag of a cancel, which holds for groups that are still to come', async () => {
+it('does not replace the flag of a cancel, which holds for later groups, by the flag of an abort', async () => {
   const policy = { name: 'resume', overProvision: 1 } as const;
   const plan = { planId: 'p', step: 1, kind: 'short', neededGroups: 2, takeGroups: 0, newGroups: 2 } as const;
   const terms = { ...roundTerms(policy, plan, {}), policy, weightVersion: 1, orphanAfterMs: 600_000 };

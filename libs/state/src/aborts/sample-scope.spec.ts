@@ -73,7 +73,7 @@ describe('an abort of one sample', () => {
     expect(await test.states()).toMatchObject({ submitted: 3, trained: 2, dropped: 1, finished: 0 });
   });
 
-  it('accepts the group at once when the others are finished, and waits for nobody', async () => {
+  it('accepts the group at once when its other samples are finished', async () => {
     const round = await open();
     const [first, second, third] = (await test.claim(3)) as [Claim, Claim, Claim];
     await test.complete(first);

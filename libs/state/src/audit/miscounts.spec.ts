@@ -155,7 +155,7 @@ describe('a count below zero', () => {
     });
   });
 
-  it('of a job that nobody works on is found when Redis has lost something, and once only', async () => {
+  it('of an idle job is found once after Redis has lost writes', async () => {
     const { uncheckedGeneration } = await rounds.due(test.pool);
     await audit.markCounts(test.pool, uncheckedGeneration!);
     await audit.recount(test.pool, [job]);

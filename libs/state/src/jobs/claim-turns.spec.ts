@@ -77,7 +77,7 @@ async function openJobs() {
 }
 
 describe('claims of several jobs', () => {
-  it('are given in the same turns as the policy says, at every step', async () => {
+  it('are granted in the turns of the policy at every step', async () => {
     await fc.assert(
       fc.asyncProperty(fc.infiniteStream(fc.nat()), async (stream) => {
         const decide = (choices: number) => (stream.next().value as number) % choices;

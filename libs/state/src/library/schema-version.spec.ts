@@ -37,14 +37,14 @@ const use = ({ workers }: Replica, workerId = 'w') =>
   workers.register(pool, { workerId, registrationId: 'r', ttlMs: 60_000 });
 const stored = () => redis.hget(`${prefix}:{${pool}}:meta`, 'schemaVersion');
 
-it('is written by the first replica that uses a pool, and stays', async () => {
+it('the schema version is written by the first replica that uses a pool, and stays', async () => {
   await use(first);
   expect(await stored()).toBe('1');
   await use(first, 'other');
   expect(await stored()).toBe('1');
 });
 
-it('is raised by the next release, while the earlier release keeps working with records of both', async () => {
+it('the schema version is raised by the next release, while the earlier release works with records of both', async () => {
   const { workerEpoch } = await use(first);
   // A transition that only reads raises the version too: a new replica reads every pool at its start.
   expect(await second.pools.status(pool)).toMatchObject({ workers: 1 });
@@ -55,7 +55,7 @@ it('is raised by the next release, while the earlier release keeps working with 
   expect(await stored()).toBe('2');
 });
 
-it('is refused by a release that is too old or too new for it, which changes nothing', async () => {
+it('a pool is refused by a release that is too old or too new for its schema version, which changes nothing', async () => {
   await use(fourth);
   const keys = async () => (await redis.keys(`${prefix}:{${pool}}:*`)).sort();
   const before = await keys();
@@ -75,7 +75,7 @@ it('is refused by a release that is too old or too new for it, which changes not
   expect([await keys(), await stored()]).toEqual([before, '1']);
 });
 
-it('is raised only when no live replica is older than the version before', async () => {
+it('the schema version is raised only when no live replica is older than the previous version', async () => {
   await use(second);
   await first.marks.write();
   await expect(third.pools.status(pool)).rejects.toMatchObject({
@@ -91,7 +91,7 @@ it('is raised only when no live replica is older than the version before', async
   await second.marks.remove();
 });
 
-it('counts a replica as stopped that has not written its mark for a while', async () => {
+it('a replica that has not written its mark for a while counts as stopped', async () => {
   await first.marks.write();
   await expect(third.marks.checkOthers()).rejects.toMatchObject({ code: 'SCHEMA_UNSUPPORTED' });
   await redis.zincrby(`${prefix}:replicas`, -200_000, '1|host-1');
