@@ -33,7 +33,7 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
   });
   afterAll(() => simulator.close());
 
-  it('is detected with what it can do', async () => {
+  it('is detected with its capabilities', async () => {
     const { adapter, model, instanceId, capabilities } = await detectEngine(`${simulator.url}/v1/`);
     expect(adapter.dialect).toBe(dialect);
     expect(model).toBe('simulated');
@@ -55,7 +55,7 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
     await adapter.health();
   });
 
-  it.skipIf(dialect === 'sglang')('is refused when it does not serve the model that is asked for', async () => {
+  it.skipIf(dialect === 'sglang')('is refused when it does not serve the requested model', async () => {
     await expect(detectEngine(simulator.url, { model: 'other' })).rejects.toMatchObject({
       code: 'ENGINE_REJECTED',
       message: expect.stringMatching(/does not serve the model other; it serves simulated/) as string,
@@ -94,7 +94,7 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
       const made = { text: first.text, tokenIds: first.tokenIds, tokenCount: cutAt };
       const rest = await adapter.generate(attempt(prompt, { made, sampling: {} }));
       expect(rest.finishReason).toBe('stop');
-      // The engine itself is asked for the token ids of the prompt, where it returns those of the response.
+      // An engine that returns the token ids of responses is also asked for the ids of the prompt.
       expect(rest.resumedBy).toBe(uncut.tokenIds ? 'tokens' : 'text');
       expect(first.text + rest.text).toBe(uncut.text);
       if (uncut.tokenIds) expect([...first.tokenIds!, ...rest.tokenIds!]).toEqual(uncut.tokenIds);
@@ -106,7 +106,7 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
     const prompt = prompts[0]!;
     const uncut = await adapter.generate(attempt(prompt));
     const cut = new AbortController();
-    // Otherwise the whole response may be in the first read of a process that has waited for a core.
+    // Without the stall, the whole response may be in the first read of a process that has waited for a core.
     await inject(simulator.url, { kind: 'stall', afterTokens: 4 });
     const first = await adapter.generate(attempt(prompt), { signal: cut.signal, onTokens: () => cut.abort() });
     expect(first.finishReason).toBe('aborted');
@@ -119,7 +119,7 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
     expect(first.text + rest.text).toBe(uncut.text);
   });
 
-  it('asks the engine nothing when the budget is used up or the signal has fired', async () => {
+  it('sends no request to the engine when the budget is used up or the signal has fired', async () => {
     const adapter = createEngineAdapter(dialect, simulator.url);
     const before = (await stateOf(simulator.url)).requests.received;
     const full = attempt(prompts[0]!, { maxTokens: 3, made: { tokenIds: [1, 2, 3], text: ' a b c', tokenCount: 3 } });
@@ -130,14 +130,14 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
   });
 });
 
-describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
+describe.each(['vllm', 'sglang'] as const)('%s adapter and engine', (dialect) => {
   let simulator: RunningSimulator & { url: string };
   beforeAll(async () => {
     simulator = await startEngine(dialect, { speed: 2 });
   });
   afterAll(() => simulator.close());
 
-  it.each([text, messages])('stops one of two by id; the other runs on: %j', async (prompt) => {
+  it.each([text, messages])('stop one of two requests by id; the other one continues: %j', async (prompt) => {
     const adapter = createEngineAdapter(dialect, simulator.url);
     const [one, other] = [attempt(prompt), attempt(prompt)];
     const end = new AbortController();
@@ -153,7 +153,7 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     await expect.poll(() => inEngine(simulator.url)).toBe(0);
   });
 
-  it('is paused with what runs ended or kept, takes new requests meanwhile, and continues', async () => {
+  it('pause with requests ended or kept, queue new requests meanwhile, and resume', async () => {
     const adapter = createEngineAdapter(dialect, simulator.url);
     const end = new AbortController();
     const kept = adapter.generate(attempt(text), { signal: end.signal });
@@ -172,7 +172,7 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     end.abort();
   });
 
-  it('is paused by waiting, or reports that it cannot', async () => {
+  it('pause after running requests have ended, or refuse this mode', async () => {
     const adapter = createEngineAdapter(dialect, simulator.url);
     if (dialect === 'sglang') {
       await expect(adapter.pause('wait')).rejects.toMatchObject({ code: 'ENGINE_REJECTED' });
@@ -189,7 +189,7 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     await adapter.resume();
   });
 
-  it('notices a closed connection without an abort', async () => {
+  it('end a request whose connection is closed without an abort', async () => {
     const gone = new AbortController();
     const answer = await fetch(`${simulator.url}/v1/completions`, {
       method: 'POST',
@@ -203,7 +203,7 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
   });
 });
 
-it('holds 2,000 streams of one engine at once, and stops one by id meanwhile', { timeout: 240_000 }, async () => {
+it('an adapter holds 2,000 streams of one engine, and stops one of them by id', { timeout: 240_000 }, async () => {
   const simulator = await startEngine('vllm', { speed: 0.01 });
   const adapter = createEngineAdapter('vllm', simulator.url);
   const end = new AbortController();

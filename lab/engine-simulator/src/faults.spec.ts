@@ -41,8 +41,8 @@ describe('an engine that fails', () => {
     ['error-400', 'ENGINE_REJECTED'],
     ['html', 'ENGINE_PROTOCOL'],
     ['close', 'ENGINE_ERROR'],
-  ] as const)('%s is %s', async (kind, code: ErrorCode) => {
-    // Twice: a call is repeated when the connection that was closed had been used before.
+  ] as const)('with %s makes a call end with %s', async (kind, code: ErrorCode) => {
+    // The fault hits twice, since a call is repeated if its closed connection had been used before.
     await inject(simulator.url, { kind, count: 2 });
     const { error, tokens } = await failing();
     expect([error.code, tokens]).toEqual([code, 0]);
@@ -53,25 +53,25 @@ describe('an engine that fails', () => {
     ['end-mid-stream', 'ENGINE_ERROR'],
     ['error-in-stream', 'ENGINE_ERROR'],
     ['long-line', 'ENGINE_PROTOCOL'],
-  ] as const)('%s is %s, after the tokens that had come', async (kind, code: ErrorCode) => {
+  ] as const)('with %s makes a call end with %s, after the tokens that had arrived', async (kind, code: ErrorCode) => {
     await inject(simulator.url, { kind, afterTokens: 40 });
     const { error, tokens } = await failing();
     expect([error.code, tokens]).toEqual([code, 40]);
   });
 
-  it('goes silent before the first token: ENGINE_STALLED', async () => {
+  it('by silence before the first token makes a call end with ENGINE_STALLED', async () => {
     await inject(simulator.url, { kind: 'hang' });
     const { error } = await failing({ firstTokenTimeoutMs: 100 });
     expect(error.code).toBe('ENGINE_STALLED');
   });
 
-  it('goes silent in the middle: ENGINE_STALLED, the tokens kept, the request gone from the engine', async () => {
+  it('by silence in the middle makes a call end with ENGINE_STALLED; tokens stay, the request is gone', async () => {
     await inject(simulator.url, { kind: 'stall', afterTokens: 10 });
     const { error, tokens } = await failing({ stallTimeoutMs: 150 });
     expect([error.code, tokens, error.retryable]).toEqual(['ENGINE_STALLED', 10, true]);
   });
 
-  it('is not there: ENGINE_UNREACHABLE', async () => {
+  it('by not listening makes a call end with ENGINE_UNREACHABLE', async () => {
     await expect(detectEngine('http://127.0.0.1:1')).rejects.toMatchObject({ code: 'ENGINE_UNREACHABLE' });
     await expect(
       createEngineAdapter('vllm', 'http://127.0.0.1:1', { model: 'm' }).generate({
@@ -82,7 +82,7 @@ describe('an engine that fails', () => {
     ).rejects.toMatchObject({ code: 'ENGINE_UNREACHABLE' });
   });
 
-  it('is unhealthy', async () => {
+  it('with unhealthy makes a health check end with ENGINE_ERROR', async () => {
     await inject(simulator.url, { kind: 'unhealthy' });
     await expect(createEngineAdapter('vllm', simulator.url).health()).rejects.toMatchObject({ code: 'ENGINE_ERROR' });
   });
@@ -91,9 +91,9 @@ describe('an engine that fails', () => {
 describe('a server that is no engine', () => {
   let server: Server;
   let url: string;
-  /** Writes a stream; true when it is not to be ended. */
+  /** Writes a stream; true if the stream must stay open. */
   let answer: (write: (chunk: Buffer | string) => boolean, socket: Writable) => unknown;
-  /** True when it has answered itself. */
+  /** Handles a body; true if it has answered. */
   let onBody: ((body: Record<string, unknown>, response: ServerResponse) => boolean) | undefined;
   beforeAll(async () => {
     server = createServer(async (request, response) => {
@@ -113,7 +113,7 @@ describe('a server that is no engine', () => {
 
   const request = { engineRequestId: engineRequestId('n', '1'), prompt: { text: 'x' }, maxTokens: 9 };
 
-  it('is told from all three dialects, with what it said, cut short', async () => {
+  it('is not taken for any of the three dialects; the error has the start of its answer', async () => {
     const failure = await detectEngine(url).catch((error: unknown) => error as Error);
     expect(failure).toMatchObject({ code: 'ENGINE_PROTOCOL' });
     const { message } = failure as Error;
@@ -205,11 +205,11 @@ describe('a server that is no engine', () => {
     await expect(createEngineAdapter('vllm', url, { model: 'm' }).generate(request)).rejects.toMatchObject({
       code: 'ENGINE_PROTOCOL',
     });
-    // What the buffers of both sides hold, and no more.
+    // Only the buffers of both sides were filled.
     expect(sentBytes).toBeLessThan(32_000_000);
   });
 
-  it('refuses the older name of the budget in a chat: the newer one is used from then on', async () => {
+  it('refuses the older name of the budget in a chat: the adapter uses the newer name from then on', async () => {
     const bodies: Record<string, unknown>[] = [];
     onBody = (body, response) => {
       bodies.push(body);
@@ -241,7 +241,7 @@ describe('an abort by id', () => {
     await expect.poll(async () => (await stateOf(engine.url)).late).toBe(1);
     stop.abort();
     expect(await result).toMatchObject({ finishReason: 'aborted', tokenCount: 0 });
-    // It has arrived by now.
+    // The request has arrived by now.
     const { running, waiting, requests } = await stateOf(engine.url);
     expect([running + waiting, requests.received]).toEqual([0, 1]);
     await engine.close();
@@ -249,7 +249,7 @@ describe('an abort by id', () => {
 
   it.each([
     [200, 0],
-    // It has no such route: the closed connection is all there is.
+    // A server without the route: only the closed connection ends its request.
     [404, 0],
     [500, 1],
   ])('answered %s: unanswered %s times', async (status, expected) => {

@@ -5,7 +5,7 @@ import { readOptions } from './options';
 import { startSimulator, type RunningSimulator } from './simulator';
 import { recordCommand } from './zoo/recorded/record.cli';
 
-/** `record`, or: starts the engines, prints their addresses, and stays until SIGINT or SIGTERM. */
+/** Runs `record`; or starts the engines, prints their addresses, and runs until SIGINT or SIGTERM. */
 async function main(): Promise<void> {
   if (process.argv[2] === 'record') return recordCommand(process.argv.slice(3));
   const options = readOptions(process.argv);
@@ -17,7 +17,7 @@ async function main(): Promise<void> {
   process.stdout.write(`${table.toString()}\n${dialect}, lengths ${lengths.name}, ${speed} simulated s per wall s\n`);
 
   if (readyFile) {
-    // Renamed into place: whoever waits for the file never reads half of it.
+    // Renamed into place, so that no reader gets an incomplete file.
     writeFileSync(`${readyFile}.new`, JSON.stringify({ pid: process.pid, servers: simulator.servers }));
     renameSync(`${readyFile}.new`, readyFile);
   }
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   process.once('SIGTERM', stop);
 }
 
-/** Engines that are started again keep their addresses, as servers do. */
+/** Ports of an earlier run: restarted engines keep their addresses, as servers do. */
 function portsOfEarlierRun(readyFile: string | undefined): number[] | undefined {
   if (!readyFile || !existsSync(readyFile)) return undefined;
   const { servers } = JSON.parse(readFileSync(readyFile, 'utf8')) as Pick<RunningSimulator, 'servers'>;

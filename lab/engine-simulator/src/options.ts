@@ -5,7 +5,7 @@ import type { SimulatorOptions } from './simulator';
 import { findEntries } from './zoo/zoo';
 import { lengthSource } from './tokens/length-source';
 
-/** Time to begin to read a cache from the store, seconds. */
+/** Fixed time to read a cache from the store, seconds. */
 const KV_SETUP_SECONDS = 0.02;
 
 interface CommandLine {
@@ -51,7 +51,7 @@ function zooList(text: string): string[] {
   return names;
 }
 
-/** Reads the command line; prints the help or what is wrong, and exits, as commander does. */
+/** Reads the command line. Prints the help or an error and exits, as commander does, unless the options are valid. */
 export function readOptions(argv: string[]): SimulatorOptions {
   const presets = Object.keys(ENGINE_PRESETS);
   const command = new Command('engine-simulator')

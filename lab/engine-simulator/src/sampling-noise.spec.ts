@@ -7,14 +7,14 @@ import { startEngine } from './test-engine';
 const SEED = 1;
 const TOKENS = 40;
 const PAIRS = 128;
-/** One in a million for each share, were the noise random; as the seeds are given, the result is always the same. */
+/** Bound that random noise exceeds once in a million shares; with fixed seeds, the result is always the same. */
 const MARGIN = marginOfShares(PAIRS, 1e-6);
 
 type SeedOf = (wanted: WantedTokens) => number | undefined;
 const ownSeed: SeedOf = ({ prompt, sample, made }) =>
   sampleSeed(SEED, { job: 'job', groupId: `g${prompt}`, sampleIndex: sample, madeTokens: made.length });
 
-describe('sampling noise of an engine whose tokens depend on nothing else', () => {
+describe('sampling noise of an engine whose tokens depend on the noise alone', () => {
   let simulator: RunningSimulator & { url: string };
   beforeAll(async () => {
     const lengths = { name: 'long', lengthOf: () => 3 * TOKENS };
@@ -53,7 +53,7 @@ describe('sampling noise of an engine whose tokens depend on nothing else', () =
     expect(await generate(tail)).toEqual(await generate(tail));
   });
 
-  it('is found to be shared where samples of different prompts have one seed, and tails that of the beginning', async () => {
+  it('is found shared if different prompts have the same seeds, and tails the seed of their sample', async () => {
     const shares = await equalShares(
       generateWith(({ sample }) => SEED + sample),
       PAIRS,

@@ -29,7 +29,7 @@ describe('engine simulator', () => {
     await simulator.close();
   });
 
-  it('takes the time of the model', async () => {
+  it('takes the time that the engine model computes', async () => {
     const parameters = { ...ENGINE_PRESETS['7b-8k'], stepPerKvTokenSeconds: 0 };
     const simulator = await startEngine('vllm', { parameters });
     const adapter = createEngineAdapter('vllm', simulator.url);
@@ -58,7 +58,7 @@ describe('engine simulator', () => {
         sampling: { seed: index },
       });
     await Promise.all([...[1, 2, 3].map((index) => generate(full, index)), generate(other, 4)]);
-    // Alone it would take its steps at tier 1.
+    // Without lockstep, the other engine would run its steps at tier 1.
     expect((await stateOf(other)).busySeconds).toBeGreaterThan(1_000 * stepSeconds(parameters, 1, 0) * 1.5);
     await simulator.close();
   });
@@ -80,14 +80,14 @@ describe('engine simulator', () => {
         await simulator.close();
         return busySeconds;
       };
-      // 2,000 tokens at 1,000 a second, and one step.
+      // The prefill of 2,000 tokens at 1,000 per second, and one step.
       expect(await secondsToContinue()).toBeCloseTo(2, 1);
       expect(await secondsToContinue(10_000_000)).toBeCloseTo(0.2, 1);
       expect(await secondsToContinue(100_000)).toBeCloseTo(2, 1);
     },
   );
 
-  it('hosts many engines, queues beyond the slots, and refuses what can never fit', async () => {
+  it('hosts many engines, queues beyond the slots, and refuses requests that can never fit', async () => {
     const parameters = { ...ENGINE_PRESETS['7b-8k'], slots: 2 };
     const simulator = await startSimulator({
       engines: 3,
@@ -136,7 +136,7 @@ describe('engine simulator', () => {
     await simulator.close();
   });
 
-  it('loses time it could not keep up with, and reports which share', () => {
+  it('drops wall time that it could not keep up with, and reports its share', () => {
     const clock = new WallClock(100, 50, 0);
     expect(clock.step(40, true)).toBe(4);
     expect(clock.step(140, true)).toBe(5);

@@ -9,7 +9,7 @@ import type { LengthSource } from './tokens/length-source';
 import { SampleIdentities } from './tokens/sample-identity';
 
 export interface SimulatorOptions {
-  /** Engines to host in this process. */
+  /** Number of engines to host in this process. */
   engines: number;
   dialect: EngineDialect;
   model: string;
@@ -18,43 +18,43 @@ export interface SimulatorOptions {
   /** Simulated seconds per wall second. */
   speed: number;
   host: string;
-  /** First port, the others follow; 0 takes free ones. */
+  /** First port, the others follow; 0 takes free ports. */
   port: number;
-  /** A port for each engine instead, as of an earlier run. */
+  /** Ports of all engines, instead of `port`, such as the ports of an earlier run. */
   ports?: readonly number[];
-  /** Wall time between two moves of the model, milliseconds. */
+  /** Wall time between two steps of the model, milliseconds. */
   tickMs: number;
   /** Wall time between two chunks of one stream, milliseconds. */
   streamMs: number;
   maxModelTokens: number;
-  /** SGLang: chunks repeat everything made so far. */
+  /** SGLang: whether chunks repeat all tokens so far. */
   cumulative: boolean;
-  /** Tokens are the random numbers of their call alone; default false: those of prompt and sample. */
+  /** Whether tokens depend on the call's seed and position only; default false: on prompt and sample. */
   noise?: boolean;
-  /** vLLM with `--enable-scale-out`: with the route that parses the tokens of a chat. */
+  /** Whether vLLM has the routes of `--enable-scale-out`, such as the route that parses the tokens of a chat. */
   scaleOut?: boolean;
-  /** Tokens at the start of each message of a chat that are its reasoning; default 0. */
+  /** Number of tokens at the start of each chat message that are its reasoning; default 0. */
   reasoningTokens?: number;
-  /** Routed experts that requests may ask for; default: none. */
+  /** Form of routed experts, for requests that ask for them; default: none. */
   experts?: ExpertsOption;
-  /** All engines decode in lockstep, as data-parallel ranks of one engine do: a step takes what the slowest needs. */
+  /** Whether all engines decode in lockstep, as data-parallel ranks do: a step takes as long as the slowest needs. */
   lockstep?: boolean;
-  /** All engines keep KV caches in one store; default: none. */
+  /** Store in which all engines keep KV caches; default: none. */
   kvStore?: KvStoreOptions;
   /** Behaviours of real engines, by their names in the zoo; default: none. */
   zoo?: readonly string[];
-  /** Processes of each engine, as it reports them; default 1. */
+  /** Number of processes that each engine reports; default 1. */
   ranks?: number;
 }
 
 export interface RunningSimulator {
   servers: { serverId: string; url: string }[];
-  /** From now on: simulated seconds per wall second. Not for engines in lockstep. */
+  /** Changes the simulated seconds per wall second. Not for engines in lockstep. */
   setSpeed(speed: number): void;
   close(): Promise<void>;
 }
 
-/** Starts all engines on one ticker. Rejects, with nothing left open, when a port cannot be had. */
+/** Starts all engines on one ticker. Rejects, with nothing left open, if a port is not available. */
 export async function startSimulator(options: SimulatorOptions): Promise<RunningSimulator> {
   const identities = new SampleIdentities(options.noise);
   const now = (): number => performance.now();

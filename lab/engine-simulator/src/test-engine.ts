@@ -4,7 +4,7 @@ import { lengthSource } from './tokens/length-source';
 import type { ZooSelection } from './zoo/active-zoo';
 import type { RequestRow } from './engine/simulated-engine.types';
 
-/** One fast engine on a free port, for tests. */
+/** Starts one fast engine on a free port, for tests. */
 export async function startEngine(
   dialect: SimulatorOptions['dialect'],
   options: Partial<SimulatorOptions> & { parameters?: EngineParameters } = {},
@@ -34,13 +34,13 @@ export interface SimulatorState {
   clockLagShare: number;
   tokensMade: number;
   prefillTokens: number;
-  /** Prompts found in its prefix cache that other weights had computed. */
+  /** Number of hits in the prefix cache on prompts that other weights had computed. */
   cachedByOtherWeights: number;
   busySeconds: number;
   requests: { received: number; stop: number; length: number; abort: number };
   table: RequestRow[];
   controls: { path: string; body: Record<string, unknown> }[];
-  /** Requests that the fault `late` holds back. */
+  /** Number of requests that the fault `late` holds back. */
   late: number;
 }
 
@@ -48,7 +48,7 @@ export async function stateOf(url: string): Promise<SimulatorState> {
   return (await (await fetch(`${url}/simulator/state`)).json()) as SimulatorState;
 }
 
-/** Requests in the engine at this moment. */
+/** Number of requests in the engine at this moment. */
 export async function inEngine(url: string): Promise<number> {
   const { running, waiting } = await stateOf(url);
   return running + waiting;
@@ -61,7 +61,7 @@ export async function inject(
   await fetch(`${url}/simulator/fault`, { method: 'POST', body: JSON.stringify(fault) });
 }
 
-/** Behaviours of the zoo from now on, in place of those before. */
+/** Replaces the behaviours of the zoo. */
 export async function selectZoo(url: string, selection: ZooSelection): Promise<void> {
   const { ok } = await fetch(`${url}/simulator/zoo`, { method: 'POST', body: JSON.stringify(selection) });
   if (!ok) throw new RangeError(`The engine knows no behaviours ${selection.entries.join(', ')}`);

@@ -1,16 +1,16 @@
 import type { SampleIdentity } from '../tokens/sample-identity';
 import type { KvStore } from './kv-store';
 
-/** Share of a prompt that is computed although the prefix cache holds it. */
+/** Share of a prompt that is computed although the prefix cache has it. */
 const CACHED_PREFILL_SHARE = 0.15;
 const CACHED_PROMPTS = 4_096;
 
-/** What an engine need not compute again: prompts in its prefix cache, and contexts in a store that it may have. */
+/** Contexts that an engine does not compute again: prompts in its prefix cache, and contexts in a KV store, if any. */
 export class ContextCache {
-  /** Prompts with their salts, and which weights computed each. */
+  /** Numbers of the weights that computed each prompt, by prompt and salt. */
   private readonly prompts = new Map<string, number>();
   private weights = 0;
-  /** Prompts that were found and that other weights had computed. */
+  /** Number of cache hits on prompts that other weights had computed. */
   otherWeights = 0;
 
   constructor(
@@ -18,7 +18,7 @@ export class ContextCache {
     private readonly store: KvStore | undefined,
   ) {}
 
-  /** What is computed before the first token of a request; reading from the store takes as long as so many tokens. */
+  /** Tokens to compute before the first token of a request; the time to read from the store counts as tokens, too. */
   prefillTokens(identity: SampleIdentity, salt = ''): number {
     const { promptTokens, madeTokens, promptKey } = identity;
     const computed = madeTokens + promptTokens * this.prefillShare(`${promptKey} ${salt}`);
@@ -28,7 +28,7 @@ export class ContextCache {
     return Math.min(computed, left + kept.seconds * this.prefillTokensPerSecond);
   }
 
-  /** A request leaves the engine with so many tokens made, of all its attempts. */
+  /** Stores the context of a request that leaves the engine with so many generated tokens, over all its attempts. */
   keep(identity: SampleIdentity, madeTokens: number): void {
     this.store?.put(identity, identity.promptTokens + madeTokens);
   }
@@ -38,7 +38,7 @@ export class ContextCache {
     this.store?.clear();
   }
 
-  /** The engine has other weights from now on; the cache stays. */
+  /** Notes new weights of the engine; the cache stays. */
   changeWeights(): void {
     this.weights += 1;
   }

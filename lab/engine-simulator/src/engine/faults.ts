@@ -1,4 +1,4 @@
-/** What can be made to go wrong with the next generate requests. */
+/** Faults that tests can inject into the next generate requests. */
 export const FAULT_KINDS = [
   /** Answers 500, 429 or 400 with a JSON error. */
   'error-500',
@@ -14,35 +14,35 @@ export const FAULT_KINDS = [
   'close-mid-stream',
   'end-mid-stream',
   'done-mid-stream',
-  /** After `afterTokens`, of SGLang's `/generate`: finish reason `abort` with the status 503 or 400. */
+  /** After `afterTokens`, in SGLang's `/generate`: sends the finish reason `abort` with the status 503 or 400. */
   'abort-with-503',
   'abort-with-400',
   /** After `afterTokens`: sends nothing more, an error object, or one line of 2 MiB. */
   'stall',
   'error-in-stream',
   'long-line',
-  /** As `stall`, behind a proxy that keeps the connection when its client is gone: only an abort by id ends it. */
+  /** Stalls behind a proxy that keeps the connection when its client is gone: only an abort by id ends the request. */
   'stall-unnoticed',
-  /** Held back until the next abort by id has been answered; then, too, only an abort by id ends it. */
+  /** Holds the request back until the next abort by id is answered; then only another abort by id ends it. */
   'late',
-  /** The next aborts by id are answered 500. */
+  /** Answers 500 to the next aborts by id. */
   'abort-500',
-  /** `/health` answers 503 until cleared. */
+  /** Answers 503 to `/health` until cleared. */
   'unhealthy',
-  /** Clears everything above. */
+  /** Clears all faults above. */
   'none',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
 export interface Fault {
   kind: FaultKind;
-  /** How many requests it hits; default 1. */
+  /** Number of requests that the fault hits; default 1. */
   count: number;
-  /** Tokens sent before it strikes; default 1. */
+  /** Tokens sent before the fault takes effect; default 1. */
   afterTokens: number;
 }
 
-/** Faults that wait for the next requests, in order. */
+/** Faults of the next requests, in order. */
 export class FaultQueue {
   unhealthy = false;
   private refusedAborts = 0;
@@ -55,14 +55,14 @@ export class FaultQueue {
     else this.queue.push({ ...fault });
   }
 
-  /** The fault for the request that has just come, if any. */
+  /** Takes the fault for a request that has just arrived, if any. */
   take(): Fault | undefined {
     const fault = this.queue[0];
     if (fault && --fault.count <= 0) this.queue.shift();
     return fault;
   }
 
-  /** Whether an abort that has just come is refused. */
+  /** Whether an abort that has just arrived must be refused. */
   takeAbort(): boolean {
     return this.refusedAborts > 0 && this.refusedAborts-- > 0;
   }

@@ -1,19 +1,19 @@
 import type { SampleIdentity } from '../tokens/sample-identity';
 
-/** How fast engines read from a KV store. */
+/** Speed at which engines read from a KV store. */
 export interface KvStoreOptions {
   bytesPerToken: number;
   bytesPerSecond: number;
-  /** Once per request, seconds. */
+  /** Fixed time per request, seconds. */
   setupSeconds: number;
 }
 
-/** Samples whose caches are kept. */
+/** Most samples whose caches are kept. */
 const MAX_SAMPLES = 65_536;
 
 /**
- * A store outside of the engines, in which they keep the KV caches of requests that leave them, by their tokens: any
- * engine of the store continues such a request without computing its context again.
+ * A store outside the engines that keeps the KV caches of requests that leave them: any engine of the store continues
+ * such a request without computing its context again.
  */
 export class KvStore {
   private readonly tokens = new Map<string, number>();
@@ -27,7 +27,7 @@ export class KvStore {
     if (this.tokens.size > MAX_SAMPLES) this.tokens.delete(this.tokens.keys().next().value!);
   }
 
-  /** Tokens of the context that need not be computed, and the time to read their cache, seconds. */
+  /** Tokens of the context that are in the store, and the seconds to read their cache. */
   read(identity: SampleIdentity): { tokens: number; seconds: number } {
     const context = identity.promptTokens + identity.madeTokens;
     const tokens = Math.min(this.tokens.get(nameOf(identity)) ?? 0, context);
@@ -35,7 +35,7 @@ export class KvStore {
     return { tokens, seconds: tokens === 0 ? 0 : setupSeconds + (tokens * bytesPerToken) / bytesPerSecond };
   }
 
-  /** New weights: no cache is of use any more. */
+  /** Drops all caches, which new weights make useless. */
   clear(): void {
     this.tokens.clear();
   }

@@ -1,16 +1,16 @@
 import { LockstepEngines, type EngineModel } from '@broomwagon/models';
 import type { WallClock } from './wall-clock';
 
-/** An engine whose steps take as long as those of all others of its group. */
+/** An engine that shares its step times with all engines of its group. */
 export interface LockstepMember {
   readonly model: EngineModel;
-  /** It generates nothing, and neither does any other. */
+  /** Whether the engine is stopped; then no engine of the group generates tokens. */
   readonly isStopped: boolean;
-  /** A request has made its last token. */
+  /** Ends a request that has generated its last token. */
   finish(key: string): void;
 }
 
-/** Engines of one process that decode in lockstep, as the data-parallel ranks of one engine, on one clock. */
+/** Engines of one process that decode in lockstep on one clock, as the data-parallel ranks of one engine do. */
 export class LockstepGroup {
   private readonly members: LockstepMember[] = [];
 
@@ -20,7 +20,7 @@ export class LockstepGroup {
     this.members.push(member);
   }
 
-  /** The counters of all members begin again. */
+  /** Starts anew with another clock. */
   reset(clock: WallClock): void {
     this.clock = clock;
   }
@@ -29,7 +29,7 @@ export class LockstepGroup {
     return this.clock.lagShare;
   }
 
-  /** Moves all members to the wall clock. */
+  /** Moves all members on to the time of the wall clock. */
   catchUp(nowMs: number): void {
     const models = this.members.map(({ model }) => model);
     const isBusy = models.some(({ runningCount }) => runningCount > 0);

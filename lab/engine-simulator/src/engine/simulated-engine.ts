@@ -16,28 +16,28 @@ import { WallClock } from './wall-clock';
 interface Live extends EngineRequest {
   key: string;
   sink: TokenSink;
-  /** Tokens this attempt makes until it ends by itself. */
+  /** Tokens that this attempt generates unless it is aborted. */
   target: number;
   sentTokens: number;
   sentAtMs: number;
-  /** Name of the weights when it came. */
+  /** Name of the weights when the request arrived. */
   cameWith: string | null;
 }
 
 export type EngineLoad = SimulatedEngine['load'];
 
-/** Ticks that may be made up for at once. */
+/** Most ticks that one step may make up for. */
 const MAX_STEP_TICKS = 5;
 const RECENT = 256;
 
-/** One simulated engine: the batching model on a wall clock, with the requests it serves. */
+/** One simulated engine: the batching model on a wall clock, with its requests. */
 export class SimulatedEngine implements LockstepMember {
   readonly faults = new FaultQueue();
   instanceId = randomUUID();
-  /** As a trainer has named it. */
+  /** Version of the weights, as a trainer has named it. */
   weightVersion: string | undefined;
   private readonly cache: ContextCache;
-  /** Calls about weights and memory, for tests. */
+  /** Recorded calls about weights and memory, for tests. */
   readonly controls: { path: string; body: Record<string, unknown> }[] = [];
   startedAtSeconds = Date.now() / 1e3;
   model: EngineModel;
@@ -47,9 +47,9 @@ export class SimulatedEngine implements LockstepMember {
   private recent: RequestRow[] = [];
   private sequence = 0;
   private gate: 'open' | 'draining' | 'paused' = 'open';
-  /** Starts of requests that came during a pause, by key. */
+  /** Functions that start requests which arrived during a pause, by key. */
   private readonly heldBack = new Map<string, () => void>();
-  /** Told when a pause that waits is over, one way or the other. */
+  /** Resolvers of pauses that wait: called when all requests have ended, or the engine is resumed or reset. */
   private readonly drained: (() => void)[] = [];
   private counted = { received: 0, stop: 0, length: 0, abort: 0 };
 
@@ -61,7 +61,7 @@ export class SimulatedEngine implements LockstepMember {
     options.lockstep?.join(this);
   }
 
-  /** Takes a request. Throws RangeError when it can never run. Returns what takes it out again, safe to repeat. */
+  /** Takes a request. Returns a function that removes it, safe to repeat. Throws RangeError if it can never run. */
   submit(request: EngineRequest, sink: TokenSink): () => void {
     const { identity } = request;
     const context = identity.promptTokens + identity.madeTokens;
@@ -101,7 +101,7 @@ export class SimulatedEngine implements LockstepMember {
     return () => this.drop(key);
   }
 
-  /** Ends requests by name, with what they made so far. Returns how many. */
+  /** Aborts requests by name, with their tokens so far. Returns the number of requests. */
   abort(matches: (name: string) => boolean): number {
     this.catchUp();
     const hit = [...this.live.values()].filter((live) => live.names.some(matches));
@@ -118,7 +118,8 @@ export class SimulatedEngine implements LockstepMember {
   }
 
   /**
-   * Stops generating; `wait` resolves when all that runs has ended. New requests are held back until {@link resume}.
+   * Stops generating; `wait` resolves when all running requests have ended. New requests are held back until
+   * {@link resume}.
    */
   async pause(mode: PauseMode): Promise<void> {
     this.catchUp();
@@ -138,25 +139,25 @@ export class SimulatedEngine implements LockstepMember {
     this.heldBack.clear();
   }
 
-  /** @param version as the trainer names the weights; undefined: the name stays */
+  /** @param version name of the weights by the trainer; undefined: the name stays */
   loadWeights(version: string | undefined): void {
     this.cache.changeWeights();
     if (version !== undefined) this.weightVersion = version;
   }
 
-  /** False, with nothing done, while requests hold the cache. */
+  /** Clears the cache. False, without effect, while requests use the cache. */
   resetPrefixCache(): boolean {
     if (!this.runsNothing) return false;
     this.cache.clear();
     return true;
   }
 
-  /** Its own clock from now on: simulated seconds per wall second. */
+  /** Changes the speed of the engine's own clock, simulated seconds per wall second. */
   setSpeed(speed: number): void {
     this.clock.speed = speed;
   }
 
-  /** Moves simulated time to the wall clock and sends what was made. */
+  /** Moves simulated time on to the wall clock, and sends generated tokens. */
   tick(): void {
     this.catchUp();
     const now = this.options.now();
@@ -165,16 +166,16 @@ export class SimulatedEngine implements LockstepMember {
     }
   }
 
-  /** Longest prompt and response together, tokens; what does not fit the KV cache could never run. */
+  /** Longest prompt and response together, tokens; at most the KV cache, since a longer request could never run. */
   get maxModelTokens(): number {
     return Math.min(this.options.maxModelTokens, this.parameters.kvCapacityTokens);
   }
 
-  /** Another start of the engine: nothing runs, and nothing is known. @param kvShare size of the new KV cache */
+  /** Restarts the engine, without requests or state. @param kvShare size of the new KV cache as a share of the old */
   restart(kvShare = 1): void {
     const kvCapacityTokens = Math.floor(this.parameters.kvCapacityTokens * kvShare);
     this.parameters = { ...this.parameters, kvCapacityTokens };
-    // A process that ends reports no end of its requests.
+    // An ended process does not report the ends of its requests.
     for (const key of this.live.keys()) this.drop(key);
     this.reset();
     this.instanceId = randomUUID();
@@ -214,7 +215,7 @@ export class SimulatedEngine implements LockstepMember {
     };
   }
 
-  /** Requests in the engine, then the last that left it. */
+  /** Requests in the engine, then the last requests that left it. */
   get table(): RequestRow[] {
     return [...[...this.live.values()].map((live) => this.row(live)), ...this.recent];
   }
@@ -241,7 +242,7 @@ export class SimulatedEngine implements LockstepMember {
     if (live) this.close(live, live.target < live.budget || this.endsByItself(live) ? 'stop' : 'length');
   }
 
-  /** True when the response ends exactly with its budget. */
+  /** Whether a response that has used up its budget ends there by itself. */
   private endsByItself(live: Live): boolean {
     return this.options.lengths.lengthOf(live.identity) - live.identity.madeTokens <= live.budget;
   }
@@ -258,11 +259,11 @@ export class SimulatedEngine implements LockstepMember {
 
   private close(live: Live, reason: FinishReason): void {
     this.send(live, this.options.now());
-    // Sending may have run into a fault that dropped the request.
+    // A fault may have dropped the request while tokens were sent.
     if (this.leave(live, reason)) live.sink.end(reason);
   }
 
-  /** The client has gone: no end is reported. */
+  /** Removes a request whose client has gone; no end is reported. */
   private drop(key: string): void {
     const live = this.live.get(key);
     if (!live) return;
@@ -296,7 +297,7 @@ export class SimulatedEngine implements LockstepMember {
   }
 }
 
-/** A clock that begins now, for one engine or a group. */
+/** Creates a clock that starts now, for one engine or a group. */
 export function newClock(
   { speed, tickMs }: Pick<SimulatedEngineOptions, 'speed' | 'tickMs'>,
   nowMs: number,

@@ -6,21 +6,21 @@ import type { LockstepGroup } from './lockstep-group';
 
 export type FinishReason = 'stop' | 'length' | 'abort';
 
-/** Where the tokens of a request go. Positions count from the start of the response, earlier attempts included. */
+/** Receiver of a request's tokens. Positions count from the start of the response, earlier attempts included. */
 export interface TokenSink {
   tokens(from: number, to: number): void;
   end(reason: FinishReason): void;
 }
 
 export interface EngineRequest {
-  /** Names it can be aborted by. */
+  /** Names by which the request can be aborted. */
   names: string[];
   identity: SampleIdentity;
-  /** Most tokens this attempt may make. */
+  /** Most tokens that this attempt may generate. */
   budget: number;
-  /** Least tokens this attempt makes. */
+  /** Least tokens that this attempt generates. */
   minTokens: number;
-  /** Prompts in its cache under other salts are not found. */
+  /** Salt of the prefix cache: prompts cached under other salts are not found. */
   cacheSalt?: string;
 }
 
@@ -30,26 +30,26 @@ export interface SimulatedEngineOptions {
   lengths: LengthSource;
   speed: number;
   tickMs: number;
-  /** Pause between two chunks of a stream; the last one comes at once. */
+  /** Milliseconds between two chunks of a stream; the last chunk is sent at once. */
   streamMs: number;
   maxModelTokens: number;
-  /** Processes of the engine; default 1. */
+  /** Number of processes of the engine; default 1. */
   ranks?: number;
-  /** Engines that decode in lockstep with it. */
+  /** Group with which the engine decodes in lockstep. */
   lockstep?: LockstepGroup;
-  /** Where it keeps the caches of requests that leave it. */
+  /** Store for the caches of requests that leave the engine. */
   kvStore?: KvStore;
   now: () => number;
 }
 
-/** One row of the table of requests. */
+/** A row of the table of requests. */
 export interface RequestRow {
   id: string;
   state: 'waiting' | 'running' | FinishReason;
   promptKey: string;
-  /** Tokens of the whole response so far, and those it will have if nothing cuts it. */
+  /** Tokens of the whole response: so far, and at its end if nothing cuts it. */
   made: number;
   total: number;
-  /** Names of the weights when the request came, and now or when it left; null: not named. */
+  /** Names of the weights when the request arrived, and now or when it left; null: no name. */
   weightVersions: [string | null, string | null];
 }

@@ -1,7 +1,7 @@
 /**
- * Wall clock to simulated time for one engine. Simulated time may not jump: when the process was held up for longer
- * than maxStepMs, the rest is lost rather than made up for, because responses that "finished" in such a jump would
- * have been seen too late by everybody. What was lost while the engine had work is the clock lag.
+ * Converts wall time into simulated time for one engine. Simulated time may not jump: when the process was delayed by
+ * more than maxStepMs, the rest is lost rather than made up for, because all clients would see responses that
+ * "finished" in such a jump too late. The time lost while the engine had work is the clock lag.
  */
 export class WallClock {
   private lastMs: number;
@@ -16,7 +16,7 @@ export class WallClock {
     this.lastMs = nowMs;
   }
 
-  /** Simulated seconds to move on by. */
+  /** Returns the simulated seconds since the last step. */
   step(nowMs: number, busy: boolean): number {
     const elapsedMs = Math.max(0, nowMs - this.lastMs);
     this.lastMs = nowMs;

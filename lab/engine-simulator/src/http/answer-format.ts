@@ -2,7 +2,7 @@ import type { FinishReason } from '../engine/simulated-engine.types';
 import type { TokenScript } from '../tokens/token-script';
 import type { GenerateCall } from './generate-call';
 
-/** A span of a response: positions from its start, earlier attempts included. */
+/** A span of a response: positions count from its start, earlier attempts included. */
 export interface Span {
   from: number;
   to: number;
@@ -13,23 +13,23 @@ export interface AnswerContext {
   script: TokenScript;
   model: string;
   createdAtSeconds: number;
-  /** Of a chat, if it asks for token ids. */
+  /** Token ids of the prompt, for a chat that asks for token ids. */
   promptTokenIds?: number[];
-  /** Tokens of the whole prompt, made ones included. */
+  /** Number of tokens of the whole prompt, generated ones included. */
   promptTokens: number;
-  /** Where this attempt begins. */
+  /** Position at which this attempt starts. */
   start: number;
-  /** SGLang: chunks repeat everything made by this attempt. */
+  /** SGLang: whether chunks repeat all tokens of this attempt. */
   cumulative: boolean;
-  /** Tokens at the start of a message that are its reasoning. */
+  /** Number of tokens at the start of a message that are its reasoning. */
   reasoningTokens: number;
-  /** JSON of the routed experts at the end of an answer. */
+  /** Writes the routed experts at the end of an answer, as JSON. */
   experts?: (made: number) => string;
 }
 
 /**
- * Writes chunks and whole answers in the words of the three kinds of routes. Built as text: made tokens hold nothing
- * that JSON would escape, and this is where the simulator spends most of its time.
+ * Writes chunks and whole answers in the formats of the three kinds of routes. Answers are put together as text,
+ * because generated tokens have no characters that JSON escapes, and the simulator spends most of its time here.
  */
 export class AnswerFormat {
   private readonly head: string;
@@ -42,7 +42,7 @@ export class AnswerFormat {
     this.head = `"id":${id},"object":"${object}${suffix}","created":${createdAtSeconds},"model":${JSON.stringify(model)}`;
   }
 
-  /** One chunk with the tokens of a span; the last one has the reason. */
+  /** One chunk with the tokens of a span; the last chunk has the finish reason. */
   chunk(span: Span, reason: FinishReason | undefined): string {
     const { call, cumulative, start } = this.context;
     if (call.form === 'sglang') return this.sglang(cumulative ? { from: start, to: span.to } : span, span.to, reason);
@@ -51,21 +51,21 @@ export class AnswerFormat {
     return `{${this.head},"choices":[${this.choice(span, reason, 'delta')}]${usage}${ids}}`;
   }
 
-  /** The last chunk of SGLang, by which it reports a failure or a refusal of its own. */
+  /** Last chunk of SGLang, by which the engine reports its own failure or refusal. */
   failure(made: number, status: number): string {
     const meta = { id: this.context.call.id, completion_tokens: made - this.context.start };
     const reason = { type: 'abort', message: 'simulated abort with a status', status_code: status, err_type: null };
     return JSON.stringify({ text: '', output_ids: [], meta_info: { ...meta, finish_reason: reason } });
   }
 
-  /** The chunk with nothing but the usage, when the client asked for it. */
+  /** Chunk with the usage alone, if the client has asked for it. */
   usageChunk(made: number): string | undefined {
     const { call } = this.context;
     if (!call.usage || call.form === 'sglang') return undefined;
     return `{${this.head},"choices":[],"usage":${this.usage(made)}}`;
   }
 
-  /** The answer of a request that is not streamed. */
+  /** Answer to a request that is not streamed. */
   whole(to: number, reason: FinishReason): string {
     const span = { from: this.context.start, to };
     if (this.context.call.form === 'sglang') return this.sglang(span, to, reason);
@@ -112,10 +112,10 @@ export class AnswerFormat {
     const { call, script } = this.context;
     if (!call.logprobs) return 'null';
     const values = script.logprobs(from, to);
-    // The words cost the most: without alternatives, clients of completions have them as text.
+    // Words cost the most time, and clients of completions without alternatives have them in the text.
     if (call.form === 'completion' && call.topLogprobs === 0) return JSON.stringify({ token_logprobs: values });
     const words = values.map((_, index) => script.text(from + index, from + index + 1));
-    // The chosen token, then tokens that are less likely.
+    // The chosen token comes first, then less likely tokens.
     const tops = values.map((value, index) =>
       Array.from({ length: call.topLogprobs }, (_, rank) => ({
         token: rank === 0 ? words[index]! : ` other${rank}`,

@@ -7,12 +7,12 @@ import type { AnswerFormat, Span } from './answer-format';
 const EVENT_STREAM = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 const LONG_LINE_BYTES = 2 * 1_048_576;
 
-/** A refusal of a stream, as SGLang sends it: with status 200, and without a code. */
+/** Refuses a stream as SGLang does: with status 200, and without a code. */
 export function sendStreamError(response: ServerResponse, message: string): void {
   response.writeHead(200, EVENT_STREAM).end(`data: ${JSON.stringify({ error: { message } })}\n\ndata: [DONE]\n\n`);
 }
 
-/** Writes a response as server-sent events. The last tokens and the finish reason go in one chunk. */
+/** Writes a response as server-sent events. The last tokens and the finish reason are in one chunk. */
 export class StreamSink implements TokenSink {
   private held?: Span;
   private sentTokens = 0;
@@ -38,7 +38,7 @@ export class StreamSink implements TokenSink {
       return;
     }
     this.held = { from, to };
-    // Held for the rest of this turn only: an end that comes with these tokens is told in the same chunk.
+    // Held for the rest of this turn only, so that an end that comes with these tokens is in the same chunk.
     queueMicrotask(() => this.flush());
     this.sentTokens += to - from;
   }
@@ -82,13 +82,13 @@ export class StreamSink implements TokenSink {
     } else if (fault.kind === 'long-line') {
       this.response.end(`data: ${'x'.repeat(LONG_LINE_BYTES)}\n\n`);
     } else {
-      // What was written goes out first, so that the client has the tokens and then the broken connection.
+      // Earlier writes are sent first, so that the client has the tokens before the connection breaks.
       this.response.write('data: {"id":', () => this.response.destroy());
     }
   }
 }
 
-/** Answers once, at the end. */
+/** Sends one answer at the end of the response. */
 export class WholeSink implements TokenSink {
   private made: number;
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** Whole JSON answer. */
+/** Sends a whole JSON answer. */
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   sendBody(response, status, 'application/json', JSON.stringify(body));
 }
@@ -11,14 +11,14 @@ export function sendBody(response: ServerResponse, status: number, contentType: 
   response.end(body);
 }
 
-/** An error as vLLM and OpenAI write it. */
+/** Body of an error, as vLLM and OpenAI write it. */
 export function errorBody(status: number, message: string) {
   return {
     error: { message, type: status < 500 ? 'BadRequestError' : 'InternalServerError', param: null, code: status },
   };
 }
 
-/** A request the simulated engine refuses with this status. */
+/** Refusal of a request by the simulated engine, with this status. */
 export class RefusedError extends Error {
   constructor(
     readonly status: number,

@@ -8,7 +8,7 @@ import type { Route } from './route';
 
 const SGLANG_MODES: Record<string, PauseMode> = { abort: 'abort', in_place: 'keep', retract: 'keep' };
 
-/** How vLLM is steered: in its development mode, as a trainer runs it, and with the routes that AReaL adds. */
+/** Control routes of vLLM in its development mode, in which trainers run it, and the routes that AReaL adds. */
 export function vllmControls(
   engine: SimulatedEngine,
   identities: SampleIdentities,
@@ -53,7 +53,7 @@ export function vllmControls(
   };
 }
 
-/** How SGLang is steered. */
+/** Control routes of SGLang. */
 export function sglangControls(
   engine: SimulatedEngine,
   identities: SampleIdentities,
@@ -100,7 +100,7 @@ function sendTokens(
   sendJson(response, 200, { count: tokens.length, max_model_len: maxModelTokens, tokens });
 }
 
-/** RefusedError 400 for anything but token ids. */
+/** Reads token ids. Throws RefusedError 400 for anything else. */
 function tokensOf({ tokens }: Record<string, unknown>): number[] {
   const prompt = completionPrompt(tokens, true);
   if (prompt.kind !== 'tokenIds') throw new RefusedError(400, 'tokens must be token ids');

@@ -11,9 +11,9 @@ interface Body {
 }
 
 /**
- * `/v1/chat/completions/derender` of vLLM: a chat of token ids. As in vLLM, calls of tools have new ids, the finish
- * reason is that of the body, and a call of a tool that is not complete is content.
- * @param reasoningTokens tokens at the start of a message that are its reasoning
+ * `/v1/chat/completions/derender` of vLLM: parses token ids into a chat message. As in vLLM, tool calls get new ids,
+ * the finish reason comes from the body, and an incomplete tool call is content.
+ * @param reasoningTokens number of tokens at the start of a message that are its reasoning
  */
 export function derenderRoute(identities: SampleIdentities, reasoningTokens: number): Route {
   return async (request, response) => {

@@ -1,11 +1,11 @@
 import type { EngineDialect } from '@broomwagon/contracts';
 import type { EngineLoad, SimulatedEngine } from '../engine/simulated-engine';
 
-/** How an engine describes itself. */
+/** Properties of an engine that its descriptions report. */
 export interface Described {
   model: string;
   dialect: EngineDialect;
-  /** SGLang: chunks repeat everything made so far. */
+  /** SGLang: whether chunks repeat all tokens so far. */
   cumulative: boolean;
   hasReasoning: boolean;
 }
@@ -27,14 +27,14 @@ export function sglangInfo(engine: SimulatedEngine, { model, cumulative, hasReas
     incremental_streaming_output: !cumulative,
     instance_id: engine.instanceId,
     tp_size: engine.options.ranks ?? 1,
-    // As in SGLang by default: its chat route takes parameters from generation_config.json of the model.
+    // Default of SGLang: its chat route takes parameters from generation_config.json of the model.
     sampling_defaults: 'model',
     reasoning_parser: hasReasoning ? 'simulated' : null,
     internal_states: [],
   };
 }
 
-/** One rank in the loads of SGLang. */
+/** Entry of one rank in the loads of SGLang. */
 export function sglangLoad({ running, waiting, kvUse, kvTokens }: EngineLoad) {
   return {
     dp_rank: 0,

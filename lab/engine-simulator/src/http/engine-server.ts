@@ -25,11 +25,11 @@ export interface EngineServerOptions {
   identities: SampleIdentities;
   dialect: EngineDialect;
   model: string;
-  /** SGLang: chunks repeat everything made so far (its default) or not. */
+  /** SGLang: whether chunks repeat all tokens so far (the default of SGLang). */
   cumulative: boolean;
-  /** vLLM with `--enable-scale-out`. */
+  /** Whether vLLM has the routes of `--enable-scale-out`. */
   scaleOut?: boolean;
-  /** Tokens at the start of each message of a chat that are its reasoning; default 0. */
+  /** Number of tokens at the start of each chat message that are its reasoning; default 0. */
   reasoningTokens?: number;
   experts?: ExpertsOption;
   /** Behaviours of the zoo, by name; default: none. */
@@ -38,16 +38,16 @@ export interface EngineServerOptions {
 
 const VERSION = '0.11.0';
 
-/** One HTTP server in front of one simulated engine, answering in one dialect. */
+/** HTTP server in front of one simulated engine, which answers in one dialect. */
 export class EngineServer {
   private readonly server: Server;
   private routes: Record<string, Route>;
   private model: string;
   private dialect: EngineDialect;
   private readonly zoo = new ActiveZoo();
-  /** With the behaviour `stale-metrics`. */
+  /** Load that is reported with the behaviour `stale-metrics`. */
   private staleLoad: EngineLoad | undefined;
-  /** Requests with the fault `late`. */
+  /** Functions that run the requests with the fault `late`. */
   private readonly late: (() => void)[] = [];
 
   constructor(private readonly options: EngineServerOptions) {
@@ -56,12 +56,12 @@ export class EngineServer {
     if (options.zoo !== undefined) this.zoo.select({ entries: options.zoo });
     this.routes = this.allRoutes();
     this.server = createServer((request, response) => void this.answer(request, response));
-    // Generations last as long as they last, and idle connections of clients are theirs to close.
+    // Responses may take any time, and clients close their idle connections themselves.
     this.server.requestTimeout = 0;
     this.server.keepAliveTimeout = 60_000;
   }
 
-  /** Listens; port 0 takes a free one. Resolves to the port. */
+  /** Listens on a port; 0 takes a free one. Resolves to the port. */
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       this.server.once('error', reject);
@@ -69,7 +69,7 @@ export class EngineServer {
     });
   }
 
-  /** Stops listening and breaks off every stream. */
+  /** Stops listening and breaks all connections. */
   close(): Promise<void> {
     return new Promise((resolve) => {
       this.server.close(() => resolve());
@@ -100,9 +100,9 @@ export class EngineServer {
   }
 
   /**
-   * Behaviours of the zoo from now on.
-   * @returns closes the connections of an engine that has been started again
-   * @throws RangeError for a name that is none
+   * Replaces the behaviours of the zoo.
+   * @returns function that closes the connections, if the engine was restarted
+   * @throws RangeError for an unknown name
    */
   private selectZoo(selection: ZooSelection): (() => void) | undefined {
     const { engine } = this.options;
@@ -227,7 +227,7 @@ export class EngineServer {
         { names, identity, budget, minTokens: call.minTokens, cacheSalt: call.cacheSalt },
         {
           tokens: (from, to) => sink?.tokens(from, to),
-          // A response with nothing left to make ends before submit returns, hence before there is a sink.
+          // A response without tokens left ends before submit returns, hence before there is a sink.
           end: (reason) => (sink ? sink.end(reason) : setImmediate(() => sink?.end(reason))),
         },
       );
@@ -243,7 +243,7 @@ export class EngineServer {
     if (noticesClose && !this.zoo.server.missesCloses) response.on('close', drop);
   }
 
-  /** Faults that need no engine. True when it has struck. */
+  /** Applies a fault that needs no engine. True if the call is answered, or never will be. */
   private refuse(kind: FaultKind, response: ServerResponse): boolean {
     const status = /^error-(\d{3})$/.exec(kind)?.[1];
     if (status !== undefined) sendJson(response, Number(status), errorBody(Number(status), 'simulated refusal'));
@@ -258,7 +258,7 @@ export class EngineServer {
     if (!Array.isArray(ids)) throw new RefusedError(400, "Missing 'request_ids' in request body");
     this.refuseAbort();
     const wanted = new Set(ids as unknown[]);
-    // As the real one: an empty list means all.
+    // As in vLLM, an empty list means all requests.
     if (!this.zoo.server.ignoresAborts) this.options.engine.abort((name) => wanted.size === 0 || wanted.has(name));
     sendJson(response, 200, {});
     this.admitLate();
@@ -282,7 +282,7 @@ export class EngineServer {
   }
 }
 
-/** The id of a request inside vLLM. */
+/** Id of a request inside vLLM. */
 function nameOf({ form, id }: GenerateCall): string {
   if (form === 'chat') return `chatcmpl-${id}`;
   return form === 'tokens' ? `generate-tokens-${id}` : `cmpl-${id}-0`;

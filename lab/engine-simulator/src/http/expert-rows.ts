@@ -1,21 +1,20 @@
 import type { GenerateCall } from './generate-call';
 
-/** Experts of each token: numbers in all layers, and what tells the rows of this engine from those of others. */
+/** Form of the reported experts: layers, experts per token, and a number that marks the rows of this engine. */
 export interface ExpertsOption {
   layers: number;
   perToken: number;
-  /** 0 to 255. */
+  /** Number of the engine, 0 to 255. */
   engine: number;
 }
 
-/** Bytes of a number: int32 of SGLang, uint16 of vLLM. */
+/** Bytes of an expert number: int32 in SGLang, uint16 in vLLM. */
 const NUMBER_BYTES = { sglang: 4, vllm: 2 };
 
 /**
- * Writes the experts of a request, if it reports them, as JSON: those of its whole sequence, from the row that it asks
- * for to that before the last token. Each number of a row is 256 times the number of the row, and that of the engine,
- * as far as it has bits for them.
- * @param promptTokens of the prompt, made ones not included
+ * Writes the experts of a request that asks for them as JSON: rows of its whole sequence, from the requested row to the
+ * row before the last token. Each number in a row is 256 times the row number plus the engine number, cut to its bits.
+ * @param promptTokens number of prompt tokens, without generated ones
  */
 export function expertsOf(
   { form, hasExperts, expertsFrom = 0 }: GenerateCall,

@@ -4,42 +4,42 @@ import type { WirePrompt } from '../tokens/sample-identity';
 import { RefusedError } from './answers';
 import { wholeNumber } from './request-body';
 
-/** How the answer of a generate route is to be written. */
+/** Format of the answer of a generate route. */
 export type AnswerForm = 'completion' | 'chat' | 'tokens' | 'sglang';
 
-/** A generate request of any dialect, read. */
+/** A parsed generate request of any dialect. */
 export interface GenerateCall {
   form: AnswerForm;
   prompt: WirePrompt;
-  /** Id given by the client, else made here. */
+  /** Id given by the client, or a generated one. */
   id: string;
   stream: boolean;
-  /** Absent: as many as fit. */
+  /** Most tokens of the response. Absent: as many as fit. */
   maxTokens?: number;
   minTokens: number;
   seed?: number;
   cacheSalt?: string;
   logprobs: boolean;
-  /** SGLang: log probabilities have the text of their token. */
+  /** SGLang: whether log probabilities have the texts of their tokens. */
   hasTokenTexts?: boolean;
-  /** Alternatives of each token. */
+  /** Number of alternatives for each token. */
   topLogprobs: number;
-  /** Name of the tool that a chat calls: the first one it is given. Its arguments are the response. */
+  /** Name of the tool that a chat calls: the first given tool. The response is its arguments. */
   tool?: string;
   tokenIds: boolean;
-  /** The answer has the experts of each token, from this row on. */
+  /** Whether the answer has the experts of each token, and the first row of them. */
   hasExperts?: boolean;
   expertsFrom?: number;
   /** Texts that end the response; only behaviours of the zoo obey them. */
   stop?: string[];
-  /** The response has the stop text. */
+  /** Whether the response keeps the stop text. */
   keepsStop?: boolean;
-  /** A usage object at the end of the stream; in every chunk too. */
+  /** Whether the stream has a usage object at its end, and below in every chunk. */
   usage: boolean;
   continuousUsage: boolean;
 }
 
-/** Tokens of a completion without a budget. */
+/** Budget of a completion that names none, tokens. */
 const COMPLETION_TOKENS = 16;
 
 let idSequence = 0;
@@ -50,7 +50,7 @@ function requestId(request: IncomingMessage, given: unknown): string {
   return typeof header === 'string' && header !== '' ? header : `simulated-${++idSequence}`;
 }
 
-/** `/v1/completions` and `/v1/chat/completions`. */
+/** Parses a call of `/v1/completions` or `/v1/chat/completions`. */
 export function readOpenAiCall(
   request: IncomingMessage,
   body: Record<string, unknown>,
@@ -96,7 +96,7 @@ export function toolOf({ tools, tool_choice: choice }: Record<string, unknown>):
   return tool?.function?.name;
 }
 
-/** SGLang's `/generate`. */
+/** Parses a call of SGLang's `/generate`. */
 export function readSglangCall(request: IncomingMessage, body: Record<string, unknown>): GenerateCall {
   const sampling = (body.sampling_params ?? {}) as Record<string, unknown>;
   const prompt = body.input_ids ?? body.text;
@@ -122,14 +122,14 @@ export function readSglangCall(request: IncomingMessage, body: Record<string, un
   };
 }
 
-/** vLLM's `/inference/v1/generate`, with experts if the engine has them. */
+/** Parses a call of vLLM's `/inference/v1/generate`, which has experts if the engine reports them. */
 export function readTokenCall(request: IncomingMessage, body: Record<string, unknown>): GenerateCall {
   const { sampling_params: sampling, token_ids: prompt, ...others } = body;
   const fields = { ...others, ...(sampling as Record<string, unknown>), prompt, return_token_ids: true };
   return { ...readOpenAiCall(request, fields, 'completion', true), form: 'tokens', hasExperts: true };
 }
 
-/** RefusedError 400 for anything but text, or token ids where they are taken. */
+/** Reads a prompt. Throws RefusedError 400 for anything but text or, with `takesTokenIds`, token ids. */
 export function completionPrompt(prompt: unknown, takesTokenIds: boolean): WirePrompt {
   if (typeof prompt === 'string') return { kind: 'text', text: prompt };
   const ids = Array.isArray(prompt) && prompt.every((id) => Number.isInteger(id) && (id as number) >= 0);
@@ -138,7 +138,8 @@ export function completionPrompt(prompt: unknown, takesTokenIds: boolean): WireP
 }
 
 /**
- * RefusedError 400 for anything but messages as the OpenAI API takes them; parts that are no text count for nothing.
+ * Reads the messages of a chat; parts other than text are ignored. Throws RefusedError 400 for anything but messages of
+ * the OpenAI API.
  */
 export function chatPrompt(body: Record<string, unknown>): WirePrompt {
   const { messages } = body;

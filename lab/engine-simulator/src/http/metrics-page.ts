@@ -4,7 +4,7 @@ import type { EngineLoad, SimulatedEngine } from '../engine/simulated-engine';
 /** Tokens of a block of the KV cache, as in vLLM. */
 const BLOCK_SIZE = 16;
 
-/** Metrics under the engine's own names, and ours beside them. */
+/** Page of metrics under the engine's own names, with the simulator's metrics beside them. */
 export function metricsPage(
   engine: SimulatedEngine,
   load: EngineLoad,

@@ -3,7 +3,7 @@ import { RefusedError } from './answers';
 
 const MAX_BODY_BYTES = 64 * 1_048_576;
 
-/** The body as a JSON object. RefusedError 400 or 413. */
+/** Reads the body as a JSON object. Throws RefusedError 400 or 413. */
 export async function readObject(request: IncomingMessage): Promise<Record<string, unknown>> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -26,7 +26,7 @@ export async function readObject(request: IncomingMessage): Promise<Record<strin
   return value as Record<string, unknown>;
 }
 
-/** A whole number of a field; undefined when absent or null. RefusedError 400 when it is something else. */
+/** Reads a whole number of a field; undefined if absent or null. Throws RefusedError 400 for anything else. */
 export function wholeNumber(body: Record<string, unknown>, name: string, least: number): number | undefined {
   const value = body[name] ?? undefined;
   if (value === undefined) return undefined;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Answers one method and path. */
+/** Handler of one method and path. */
 export type Route = (
   request: IncomingMessage,
   response: ServerResponse,

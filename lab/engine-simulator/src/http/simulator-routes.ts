@@ -9,8 +9,8 @@ import type { Route } from './route';
 interface Controls {
   status: () => Record<string, unknown>;
   /**
-   * @returns closes the connections of an engine that has been started again
-   * @throws RangeError for a behaviour that does not exist
+   * @returns function that closes the connections, if the engine was restarted
+   * @throws RangeError for an unknown behaviour
    */
   select: (selection: ZooSelection) => (() => void) | undefined;
 }
@@ -63,7 +63,7 @@ export function simulatorRoutes(
   };
 }
 
-/** RefusedError 400 for anything but a list of texts. */
+/** Reads a list of texts. Throws RefusedError 400 for anything else. */
 function namesIn(list: unknown): string[] {
   if (Array.isArray(list) && list.every((name) => typeof name === 'string')) return list;
   throw new RefusedError(400, 'entries and later must be names of behaviours');

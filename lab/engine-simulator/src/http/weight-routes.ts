@@ -7,7 +7,7 @@ import type { Route } from './route';
 type Handler = (body: Record<string, unknown>, response: ServerResponse) => void;
 
 /**
- * Weights, groups of processes, memory and adapters of vLLM, also by the calls of AReaL. The engine keeps each call for
+ * Routes of vLLM and AReaL for weights, groups of processes, memory and adapters. The engine records each call for
  * tests to read.
  */
 export function vllmWeights(engine: SimulatedEngine): Record<string, Route> {
@@ -30,7 +30,7 @@ export function vllmWeights(engine: SimulatedEngine): Record<string, Route> {
   };
 }
 
-/** The same of SGLang. */
+/** Routes of SGLang for weights, groups of processes, memory and adapters; also recorded. */
 export function sglangWeights(engine: SimulatedEngine): Record<string, Route> {
   const done: Handler = (body, response) => {
     loadWeights(engine, body.weight_version ?? body.new_version);
@@ -78,7 +78,7 @@ function loadWeights(engine: SimulatedEngine, version: unknown): void {
   engine.loadWeights(version === undefined ? undefined : String(version));
 }
 
-/** As older versions, which have no such route, until a trainer has named the weights. */
+/** Sends the weight version; until a trainer has named the weights, 404 like older versions without the route. */
 function sendVersion({ weightVersion }: SimulatedEngine, response: ServerResponse): void {
   if (weightVersion === undefined) sendJson(response, 404, { detail: 'Not Found' });
   else sendJson(response, 200, { weight_version: weightVersion });

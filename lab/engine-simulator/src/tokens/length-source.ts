@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { parseLengthTrace, uncappedResponseLength, LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/models';
 import type { SampleIdentity } from './sample-identity';
 
-/** True length of a response in tokens, known to the simulator alone. */
+/** Source of the true lengths of responses in tokens, which only the simulator knows. */
 export interface LengthSource {
   readonly name: string;
   lengthOf(identity: SampleIdentity): number;
 }
 
-/** Where lengths come from: the name of a preset, or a file (.jsonl or .csv). */
+/** Opens a source of lengths. @param name of a preset, or path of a file (.jsonl or .csv) */
 export function lengthSource(name: string, seed: number): LengthSource {
   if (Object.hasOwn(LENGTH_PRESETS, name)) return presetLengths(name as LengthPresetName, seed);
   if (/\.(jsonl|csv)$/.test(name)) return fileLengths(name);
@@ -17,7 +17,7 @@ export function lengthSource(name: string, seed: number): LengthSource {
   );
 }
 
-/** Not cut at the preset's cap: the client's token budget does that, with finish reason `length`. */
+/** Lengths of a preset without its cap: the client's token budget cuts responses, with finish reason `length`. */
 function presetLengths(name: LengthPresetName, seed: number): LengthSource {
   return {
     name,
@@ -27,8 +27,8 @@ function presetLengths(name: LengthPresetName, seed: number): LengthSource {
 }
 
 /**
- * Given lengths, in the format of `parseLengthTrace`: the i-th is for the sample with seed i (modulo their number). A
- * line with the prompt `*` is for all prompts not named. Errors name the line.
+ * Lengths of a file, in the format of `parseLengthTrace`: the i-th length of a prompt is for its sample with seed i
+ * (modulo their number). A line with the prompt `*` is for all prompts without a line. Errors name the line.
  */
 function fileLengths(path: string): LengthSource {
   const byPrompt = parseLengthTrace(readFileSync(path, 'utf8'), path.endsWith('.csv') ? 'csv' : 'jsonl', path);

@@ -6,56 +6,56 @@ export interface ChatMessage {
   content: string;
 }
 
-/** A prompt as it came over the wire. */
+/** A prompt as it was received. */
 export type WirePrompt =
   | { kind: 'text'; text: string }
   | { kind: 'tokenIds'; tokenIds: number[] }
   | { kind: 'messages'; messages: ChatMessage[]; continued: boolean };
 
-/** Which sample of which prompt a request is for, and how far it had come. */
+/** Prompt and sample that a request is for, and its tokens so far. */
 export interface SampleIdentity {
-  /** 16 hex characters: the same for every attempt and sample of a prompt. */
+  /** Key of the prompt, 16 hex characters: the same for all its samples and attempts. */
   promptKey: string;
-  /** The prompt's own text, for files of lengths that name prompts by it. */
+  /** Text of the prompt, for files of lengths that name prompts by their texts. */
   promptText?: string;
   script: TokenScript;
-  /** Tokens of the prompt itself. */
+  /** Number of tokens of the prompt itself. */
   promptTokens: number;
-  /** Tokens of the response that the prompt already holds. */
+  /** Number of generated tokens at the end of a resume prompt. */
   madeTokens: number;
 }
 
-/** Keys below this are sampling seeds, the others count the requests without one. */
+/** Sample keys below this bound are sampling seeds; the others count the requests without a seed. */
 const SEED_KEYS = TOKEN_NUMBERS / 2;
 /** Rough length of a token of a real tokenizer, characters. */
 const CHARACTERS_PER_TOKEN = 4;
 const PIECES = new RegExp(`.{1,${CHARACTERS_PER_TOKEN}}`, 'gs');
-/** Ids of made-up tokens of prompts are below this. */
+/** Bound of the ids of prompt tokens, which are invented. */
 const VOCABULARY = 100_000;
-/** Prompts remembered by their token ids. */
+/** Most prompts that are remembered by their token ids. */
 const MAX_TOKENIZED = 65_536;
 /** Prompts by the key of their token ids, the latest last: engines of one model have one tokenizer. */
 const tokenized = new Map<string, WirePrompt>();
 
 interface SplitPrompt {
   given: WirePrompt;
-  /** Numbers of the generated tokens at its end. */
+  /** Numbers of the generated tokens at the end of the prompt. */
   made: number[];
 }
 
 /**
- * Tells samples apart by nothing but what every client sends: the prompt and the `seed` parameter. Without a seed
- * the n-th request for a prompt is its n-th sample. One for all engines of a process, so samples of a prompt differ
- * wherever they run. A resumed request is known by the generated tokens at the end of its prompt.
+ * Identifies samples only by data that every client sends: the prompt and the `seed` parameter. Without a seed, the
+ * n-th request for a prompt is its n-th sample. All engines of a process share one instance, so samples of a prompt
+ * differ wherever they run. A resumed request is identified by the generated tokens at the end of its prompt.
  */
 export class SampleIdentities {
   private seen = new Map<string, number>();
-  /** Prompts that ended in generated tokens, but not in those the simulator would have made. */
+  /** Number of prompts that ended in generated tokens other than the simulator would have generated. */
   resumeMismatches = 0;
 
   /**
-   * @param noise tokens are nothing but the random numbers of a call, as of an engine to which all tokens are equally
-   * likely: functions of its seed and of their position in the call. Responses keep their lengths.
+   * @param noise whether tokens are random numbers of a call, functions of its seed and of their position in the call,
+   * as of an engine for which all tokens are equally likely. Responses keep their lengths.
    */
   constructor(private readonly noise = false) {}
 
@@ -78,7 +78,7 @@ export class SampleIdentities {
     return identityOf(fresh, samplingSeed === undefined ? this.nextKey(key) : positiveModulo(samplingSeed, SEED_KEYS));
   }
 
-  /** Token ids of a text or messages: a prompt of them is the same prompt to {@link identify}. */
+  /** Token ids of a text or of messages; {@link identify} takes a prompt of these ids for the same prompt. */
   tokenize(prompt: WirePrompt): number[] {
     const tokenIds = textsOf(prompt).flatMap((text) => {
       const pieces = text.match(PIECES) ?? [''];
@@ -89,7 +89,7 @@ export class SampleIdentities {
     return tokenIds;
   }
 
-  /** The text of token ids: generated ones, and before them those of a prompt that {@link tokenize} has seen. */
+  /** Text of token ids: of generated ids, after the ids of a prompt that {@link tokenize} has seen. */
   detokenize(tokenIds: readonly number[]): string {
     const { given, made } = splitTokenIds(tokenIds);
     const known = tokenized.get(promptKeyOf({ kind: 'tokenIds', tokenIds: [...given] }));
@@ -127,7 +127,7 @@ function identityOf(prompt: WirePrompt, sampleKey: number): SampleIdentity {
   };
 }
 
-/** First 16 hex characters of a hash of the prompt without anything generated. */
+/** First 16 hex characters of a hash of the prompt without generated tokens. */
 function promptKeyOf(prompt: WirePrompt): string {
   const hash = createHash('sha256');
   if (prompt.kind === 'tokenIds') hash.update(Uint32Array.from(prompt.tokenIds));

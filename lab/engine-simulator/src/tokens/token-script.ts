@@ -1,16 +1,16 @@
 /**
- * The tokens of a simulated response. Token i is a function of (prompt, sample, i), so a resumed response continues
- * with exactly the tokens the uncut one would have had. Generated ids are 1,000,000 and up, far above any real
- * vocabulary, and generated text is words ` t<number>`: where the prompt ends and what was made begins can be read
- * from a resume prompt alone. The first token is the sample's key itself, so that too can be read back.
+ * Tokens of a simulated response. Token i is a function of (prompt, sample, i), so a resumed response continues with
+ * exactly the tokens of the uncut one. Generated ids are 1,000,000 and up, far above any real vocabulary, and generated
+ * text is words ` t<number>`: so a resume prompt alone shows where its generated tokens start. The first token is the
+ * sample's key, so that the key can be read from a resume prompt, too.
  */
 const GENERATED_ID_BASE = 1_000_000;
-/** Numbers a token can have. */
+/** Bound of the numbers of tokens. */
 export const TOKEN_NUMBERS = 1 << 17;
 
 /**
- * A response is the sample's key followed by blocks of tokens out of a fixed stock. The text of a block is made once,
- * so writing thousands of tokens is a few joins of strings: that is what the simulator does most.
+ * A response is the sample's key followed by blocks of tokens from a fixed stock. The text of a block is written once,
+ * so thousands of tokens need a few joins of strings, which are most of the simulator's work.
  */
 const BLOCK_TOKENS = 64;
 const STOCK_BLOCKS = 2_048;
@@ -30,8 +30,7 @@ export class TokenScript {
   /**
    * @param promptHash any 32-bit hash of the prompt
    * @param sampleKey below {@link TOKEN_NUMBERS}
-   * @param noise for tokens that are nothing but random numbers: of what seed, and where the call begins that draws
-   *   them
+   * @param noise for tokens that are only random numbers: their seed, and the position at which their call starts
    */
   constructor(
     promptHash: number,
@@ -49,7 +48,7 @@ export class TokenScript {
     return this.block(position).numbers[position % BLOCK_TOKENS]!;
   }
 
-  /** Words of tokens [from, to). Holds no character that JSON would escape. */
+  /** Words of tokens [from, to), without characters that JSON escapes. */
   text(from: number, to: number): string {
     return this.join(from, to, 'words', wordsOf);
   }
@@ -59,12 +58,12 @@ export class TokenScript {
     return this.join(from, to, 'ids', idsOf).slice(1);
   }
 
-  /** Logprobs of tokens [from, to): made up, but the same every time. */
+  /** Logprobs of tokens [from, to): invented, but the same every time. */
   logprobs(from: number, to: number): number[] {
     return Array.from({ length: to - from }, (_, offset) => -(this.numberAt(from + offset) % 1_000) / 1_000);
   }
 
-  /** True when the numbers are the first tokens of this response. */
+  /** Whether the numbers are the first tokens of this response. */
   startsWith(numbers: readonly number[]): boolean {
     return numbers.every((number, index) => number === this.numberAt(index));
   }
@@ -90,31 +89,31 @@ export class TokenScript {
   }
 }
 
-/** The words of generated tokens. */
+/** Words of generated tokens. */
 export function wordsOf(numbers: number[]): string {
   return numbers.map((number) => ` t${number}`).join('');
 }
 
-/** With a comma before each. */
+/** Ids of generated tokens, with a comma before each. */
 function idsOf(numbers: number[]): string {
   return numbers.map((number) => `,${GENERATED_ID_BASE + number}`).join('');
 }
 
-/** Finaliser of MurmurHash3: 32 bits to 32 well-mixed bits. */
+/** Finaliser of MurmurHash3: mixes 32 bits. */
 function mix(value: number): number {
   let mixed = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
   return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
-/** Splits a prompt of token ids into what was given and the numbers of the generated tokens at its end. */
+/** Splits a prompt of token ids into the given ids and the numbers of the generated tokens at its end. */
 export function splitTokenIds(tokenIds: readonly number[]): { given: readonly number[]; made: number[] } {
   let end = tokenIds.length;
   while (end > 0 && isGenerated(tokenIds[end - 1]!)) end--;
   return { given: tokenIds.slice(0, end), made: tokenIds.slice(end).map((id) => id - GENERATED_ID_BASE) };
 }
 
-/** As {@link splitTokenIds} for text. */
+/** Splits a prompt of text into the given text and the numbers of the generated tokens at its end. */
 export function splitText(text: string): { given: string; made: number[] } {
   const numbers: number[] = [];
   let end = text.length;

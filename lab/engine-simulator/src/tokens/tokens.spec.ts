@@ -10,7 +10,7 @@ import { splitText, splitTokenIds, TokenScript } from './token-script';
 const text = (value: string): WirePrompt => ({ kind: 'text', text: value });
 
 describe('tokens of simulated responses', () => {
-  it('can be split off any prompt again, as text and as ids, wherever they were cut', () => {
+  it('can be split off any resume prompt, as text and as ids, wherever they were cut', () => {
     const script = fc.tuple(fc.integer(), fc.nat(131_071)).map(([hash, key]) => new TokenScript(hash, key));
     fc.assert(
       fc.property(script, fc.nat(300), fc.nat(300), fc.string(), (one, from, more, prompt) => {
@@ -25,14 +25,14 @@ describe('tokens of simulated responses', () => {
     );
   });
 
-  it('tells samples apart by seed, and without one by their order', () => {
+  it('differ between samples with different seeds, and between samples without seeds', () => {
     const identities = new SampleIdentities();
     const keys = [1, 2, undefined, undefined].map((seed) => identities.identify(text('p'), seed).script.sampleKey);
     expect(new Set(keys).size).toBe(4);
     expect(identities.identify(text('p'), 1).script.sampleKey).toBe(keys[0]);
   });
 
-  it('knows a resumed request by its prompt alone, and counts one with wrong tokens', () => {
+  it('identify a resumed request by its prompt alone; a prompt with wrong tokens is counted', () => {
     const identities = new SampleIdentities();
     const fresh = identities.identify(text('p'), undefined);
     const resumed = identities.identify(text(`p${fresh.script.text(0, 500)}`), undefined);
@@ -65,11 +65,11 @@ describe('lengths from a file', () => {
     ['bad.jsonl', '{"prompt":"p","lengths":[1]}\n{"prompt":"p"}\n', /bad\.jsonl:2/],
     ['zero.csv', 'p,1\np,0\n', /zero\.csv:2/],
     ['empty.jsonl', '\n', /holds no lengths/],
-  ])('%s is refused with its line', (name, content, message) => {
+  ])('are refused with the faulty line: %s', (name, content, message) => {
     expect(() => lengthSource(write(name, content), 1)).toThrowError(message);
   });
 
-  it('refuses an unknown preset', () => {
+  it('are refused if the file is an unknown preset', () => {
     expect(() => lengthSource('math-long', 1)).toThrowError(/no preset/);
   });
 });

@@ -10,17 +10,17 @@ import type { ChunkForm, ServerForm, StageContext, WireForm, ZooEntry } from './
 import { ZooSink } from './zoo-sink';
 
 export interface ZooSelection {
-  /** Names of entries. */
+  /** Names of the entries. */
   entries: readonly string[];
-  /** Position at which behaviours of a stream show: tokens, bytes for `cut-at-byte`; default 0. */
+  /** Position in a stream at which its behaviours start: tokens, or bytes for `cut-at-byte`; default 0. */
   at?: number;
-  /** Generate calls that they hit; default: all. */
+  /** Number of generate calls with these entries; default: all. */
   count?: number;
   /** Names of the entries of later calls; default: none. */
   later?: readonly string[];
 }
 
-/** The behaviours of one engine at this moment. */
+/** Active behaviours of one engine. */
 export class ActiveZoo {
   private entries: readonly ZooEntry[] = [];
   private at = 0;
@@ -28,7 +28,7 @@ export class ActiveZoo {
   private later: readonly ZooEntry[] = [];
   server: ServerForm = {};
 
-  /** Replaces the behaviours. @throws RangeError for a name that is none */
+  /** Replaces the behaviours. @throws RangeError for an unknown name */
   select({ entries, at = 0, count = Infinity, later = [] }: ZooSelection): void {
     this.later = findEntries(later);
     this.entries = findEntries(entries);
@@ -37,7 +37,7 @@ export class ActiveZoo {
     this.server = Object.assign({}, ...this.entries.map(({ server }) => server)) as ServerForm;
   }
 
-  /** The behaviours that the call that has just come shows; undefined: none. */
+  /** Takes the behaviours of a call that has just arrived; undefined: none. */
   take(): ZooTurn | undefined {
     const entries = this.callsLeft > 0 ? this.entries : this.later;
     if (entries.length === 0) return undefined;
@@ -45,7 +45,7 @@ export class ActiveZoo {
     return new ZooTurn(entries, this.at);
   }
 
-  /** SGLang: form of the chunks. @param cumulative without a behaviour, as the engine is started */
+  /** SGLang: form of the chunks. @param cumulative form without a behaviour, as the engine was started */
   chunkForm(cumulative: boolean): ChunkForm {
     const own = cumulative ? 'whole' : 'new';
     return this.entries.findLast(({ form }) => form !== undefined)?.form ?? { text: own, ids: own };
@@ -57,7 +57,7 @@ export class ActiveZoo {
   }
 }
 
-/** The behaviours of one generate call. */
+/** Behaviours of one generate call. */
 export class ZooTurn {
   constructor(
     private readonly entries: readonly ZooEntry[],
@@ -84,7 +84,7 @@ export class ZooTurn {
     const bytes = Object.assign({}, ...this.entries.map((entry) => entry.wire)) as WireForm;
     const wire = new Wire(response, bytes, this.at);
     const stages = this.entries.flatMap(({ stage }) => stage ?? []);
-    // Made of what all other behaviours have left.
+    // The last stage gives SGLang's form to the result of all other stages.
     stages.push(sglangForm(form));
     return new ZooSink(format, { call, at: this.at, before, drop }, stages, start, wire.send);
   }

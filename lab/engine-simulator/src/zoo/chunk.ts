@@ -30,21 +30,21 @@ export interface SglangReason {
   message?: string;
 }
 
-/** `MINUS_INFINITY` is written as `-Infinity`, which Python reads and writes, and JSON does not know. */
+/** Placeholder that is written as `-Infinity`, which Python reads and writes, but which is not JSON. */
 export const MINUS_INFINITY = 'minus-infinity';
 export type Logprob = number | null | typeof MINUS_INFINITY;
 
-/** One chunk of a stream of any dialect. It has only what is new, whatever form the engine sends. */
+/** One chunk of a stream of any dialect, with new tokens only, whatever form the engine sends. */
 export class Chunk {
-  /** Characters of the whole text, where the chunk takes back text that was sent. */
+  /** Length of the whole text, if the chunk takes back text that was sent, characters. */
   wholeLength: number | undefined;
-  /** SGLang ends a request so that it aborted while the request waited. */
+  /** Whether the chunk is SGLang's end of a request that was aborted while it waited. */
   isWaitingAbort = false;
 
   private constructor(
     readonly body: Record<string, unknown>,
     private readonly isSglang: boolean,
-    /** Tokens of the chunk. */
+    /** Number of tokens of the chunk. */
     public tokenCount: number,
   ) {}
 
@@ -52,7 +52,7 @@ export class Chunk {
     return new Chunk(JSON.parse(json) as Record<string, unknown>, form === 'sglang', tokenCount);
   }
 
-  /** A chunk with the fields of this one that are not of a token. */
+  /** Copy of the chunk without its tokens. */
   empty(): Chunk {
     const copy = this.copy();
     copy.tokenCount = 0;
@@ -86,7 +86,7 @@ export class Chunk {
     return this.choice.finish_reason ?? undefined;
   }
 
-  /** @param stop text that ended the response; undefined: another cause */
+  /** @param stop stop text that ended the response; undefined: another cause */
   end(reason: string | undefined, stop?: string): void {
     if (this.isSglang) this.meta.finish_reason = reason === undefined ? null : { type: reason, matched: stop };
     else {
@@ -104,7 +104,7 @@ export class Chunk {
     if (delta) delta.tool_calls = calls;
   }
 
-  /** Replaces each log probability, in the list of any dialect. */
+  /** Replaces each log probability, in any dialect. */
   mapLogprobs(map: (logprob: Logprob) => Logprob): void {
     if (this.isSglang) {
       for (const entry of this.meta.output_token_logprobs ?? []) entry[0] = map(entry[0]);
@@ -115,13 +115,13 @@ export class Chunk {
     for (const entry of logprobs?.content ?? []) entry.logprob = map(entry.logprob);
   }
 
-  /** SGLang: other ids and log probabilities. */
+  /** SGLang: replaces ids and log probabilities. */
   replaceIds(ids: number[], logprobs: SglangMeta['output_token_logprobs']): void {
     this.body.output_ids = ids;
     if (this.meta.output_token_logprobs) this.meta.output_token_logprobs = [...(logprobs ?? [])];
   }
 
-  /** Appends the tokens of a later chunk, and takes its end. */
+  /** Appends the tokens of a later chunk, and takes over its end. */
   append(later: Chunk): void {
     this.text += later.text;
     this.ids?.push(...(later.ids ?? []));

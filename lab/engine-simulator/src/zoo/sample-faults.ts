@@ -1,31 +1,31 @@
 import { decode } from './zoo-run';
 
-/** A sample as an adapter, a door of the gateway or a round returns it. */
+/** A sample as an adapter, a route of the gateway or a round returns it. */
 export interface FoundSample {
-  /** Undefined: the caller gets ids alone. */
+  /** Text of the sample. Undefined: the caller gets ids alone. */
   text?: string;
-  /** Undefined: the engine sends no ids. */
+  /** Token ids of the sample. Undefined: the engine sends no ids. */
   tokenIds?: readonly number[];
   logprobs?: readonly (number | null)[];
-  /** Parts of the sample, one for each call of an engine. */
+  /** Parts of the sample, one for each call to an engine. */
   segments?: readonly { tokenCount: number; text?: string }[];
   finishReason: string;
-  /** Tokens of the response, as its usage counts them. */
+  /** Number of tokens of the response by its usage. */
   completionTokens?: number;
 }
 
-/** The sample of an engine without behaviours. */
+/** Sample of an engine without behaviours. */
 export interface TrueSample {
   tokenIds: readonly number[];
   text: string;
   logprobs?: readonly (number | null)[];
   /** Stop text of the request. */
   stop?: string;
-  /** An engine may abort the sample after any token, and the caller learns it. */
+  /** Whether an engine may abort the sample after any token, and report it to the caller. */
   mayAbort?: boolean;
 }
 
-/** Contradictions within a sample, and differences from the true sample, as sentences; empty: none. */
+/** Finds contradictions within a sample, and differences from the true sample. @returns phrases; empty: none */
 export function findSampleFaults(found: FoundSample, truth: TrueSample): string[] {
   const isAborted = truth.mayAbort === true && found.finishReason === 'abort';
   const stopAt = truth.stop === undefined ? -1 : truth.text.indexOf(truth.stop);

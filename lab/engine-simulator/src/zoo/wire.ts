@@ -11,7 +11,7 @@ export class Wire {
   private sentBytes = 0;
   private isOver = false;
 
-  /** @param cutAt with `form.isCut`: bytes after which the connection breaks */
+  /** @param cutAt with `form.isCut`: number of bytes after which the connection breaks */
   constructor(
     private readonly response: ServerResponse,
     private readonly form: WireForm,
@@ -34,7 +34,7 @@ export class Wire {
     if (this.isOver) return;
     if (frame.kind === 'end' || frame.kind === 'close') {
       this.isOver = true;
-      // Bytes that were written go out first.
+      // Written bytes are sent before the connection breaks.
       if (frame.kind === 'close') this.response.write('', () => this.response.destroy());
       else if (this.gzip) this.gzip.end();
       else this.finish();

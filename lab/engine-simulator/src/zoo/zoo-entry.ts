@@ -3,7 +3,7 @@ import type { EngineDialect, ErrorCode } from '@broomwagon/contracts';
 import type { GenerateCall } from '../http/generate-call';
 import type { Chunk } from './chunk';
 
-/** What a stream consists of. Nothing is sent after `end` and `close`. */
+/** A part of a stream. Nothing is sent after `end` and `close`. */
 export type Frame =
   | { kind: 'chunk'; chunk: Chunk }
   /** A JSON value under `data:`, after a line `event:` if it has a name. */
@@ -19,7 +19,7 @@ export type SendFrame = (frame: Frame) => void;
 
 export interface StageContext {
   call: GenerateCall;
-  /** Position at which the behaviour shows, tokens. */
+  /** Position at which the behaviour starts, tokens. */
   at: number;
   /** Text of the last token of the prompt; empty if the prompt has no ids. */
   before: string;
@@ -27,23 +27,23 @@ export interface StageContext {
   drop: () => void;
 }
 
-/** Makes the frames of one stream into others: called once for each stream. */
+/** Transforms the frames of a stream; called once for each stream. */
 export type Stage = (context: StageContext, send: SendFrame) => SendFrame;
 
-/** SGLang: what each chunk has, all of the response or what is new. */
+/** SGLang: whether each chunk has the whole text and all ids so far, or new ones only. */
 export interface ChunkForm {
   text: 'whole' | 'new';
   ids: 'whole' | 'new';
 }
 
-/** How frames become bytes. */
+/** Form in which frames are written as bytes. */
 export interface WireForm {
   lineEnd?: '\r\n';
-  /** Bytes of one HTTP chunk; default: those of one frame. */
+  /** Bytes per HTTP chunk; default: one chunk per frame. */
   chunkBytes?: number;
-  /** `accepted`: if the client accepts it. */
+  /** Compression of the stream; `accepted`: if the client accepts it. */
   gzip?: 'always' | 'accepted';
-  /** The connection breaks at the byte `at`. */
+  /** Whether the connection breaks at the byte `at`. */
   isCut?: boolean;
 }
 
@@ -51,13 +51,13 @@ export interface WireForm {
 export interface ServerForm {
   /** Status of `/health`. */
   healthStatus?: number;
-  /** An abort by id is answered and does nothing. */
+  /** Whether an abort by id is answered and does nothing. */
   ignoresAborts?: boolean;
-  /** A closed connection does not end its request. */
+  /** Whether a closed connection does not end its request. */
   missesCloses?: boolean;
-  /** Metrics and loads stay as they were when the behaviour began. */
+  /** Whether metrics and loads stay as they were when the behaviour started. */
   hasStaleLoad?: boolean;
-  /** The engine is started again once, with these differences. */
+  /** Differences with which the engine is restarted once. */
   restart?: { model?: string; kvShare?: number; dialect?: (before: EngineDialect) => EngineDialect };
 }
 
@@ -65,13 +65,13 @@ export interface ServerForm {
 export interface ZooRow {
   name: string;
   dialects: readonly EngineDialect[];
-  /** What the engine does. */
+  /** Behaviour of the engine, starting with a verb. */
   behaviour: string;
   /** File of the engine, or address of a public report. */
   source: string;
   /** Release that shows the behaviour. */
   release: string;
-  /** What Broomwagon does. */
+  /** Reaction of Broomwagon. */
   broomwagon: string;
   /** Spec file that runs a test of this name. */
   test: string;
@@ -79,17 +79,17 @@ export interface ZooRow {
 
 /** One behaviour of real engines. */
 export interface ZooEntry extends ZooRow {
-  /** How a call that shows the behaviour ends, where it does not end as without the behaviour. */
+  /** End of a call with the behaviour, if the call does not end as it would without. */
   failure?: ErrorCode | 'aborted';
   stage?: Stage;
   form?: ChunkForm;
   wire?: WireForm;
   server?: ServerForm;
-  /** Shows only in responses with tool calls. */
+  /** Whether the behaviour occurs only in responses with tool calls. */
   isAboutTools?: true;
-  /** Some tokens end within a character: decoded alone, they end with a replacement character. */
+  /** Whether some tokens end within a character; decoded alone, they end with a replacement character. */
   endsWithinCharacters?: true;
-  /** Loses text together with other behaviours, as docs/engines.md describes: no pair has the entry. */
+  /** Whether the behaviour loses text in pairs with others, as docs/engines.md describes, so that no pair has it. */
   isAlone?: true;
   /** Changes the call before it runs. */
   prepare?: (call: GenerateCall) => void;

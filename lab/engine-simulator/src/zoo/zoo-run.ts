@@ -5,23 +5,23 @@ import { selectZoo } from '../test-engine';
 import { wordsOf } from '../tokens/token-script';
 import { ZOO } from './zoo';
 
-/** Behaviours by which a call fails or is cut: they hit the first calls of a sample alone. */
+/** Behaviours by which a call fails or is cut: only the first calls of a sample have them. */
 export const FAILING = new Set(ZOO.filter(({ failure }) => failure !== undefined).map(({ name }) => name));
 const MAX_ATTEMPTS = 12;
 const GENERATED_ID_BASE = 1_000_000;
-/** With an engine that hangs: a call that is only slow begins again. */
+/** Timeout for an engine that hangs; a slow call that exceeds it is only repeated. */
 const STALL_MS = 300;
 
-/** A sample of one engine with some behaviours, and the places at which its caller cuts it. */
+/** A sample of one engine with some behaviours, and the positions at which its caller cuts it. */
 export interface ZooSample {
   dialect: EngineDialect;
   url: string;
   entries: string[];
-  /** Position at which behaviours show. */
+  /** Position at which behaviours start. */
   at: number;
-  /** Calls that the failing behaviours hit. */
+  /** Number of calls with the failing behaviours. */
   hits: number;
-  /** Tokens after which the caller stops each call. */
+  /** Numbers of tokens after which the caller stops each call. */
   cuts: number[];
   prompt: Prompt;
   sampling: { seed: number; logprobs: boolean; stop?: string[] };
@@ -34,9 +34,9 @@ export interface ZooOutcome {
   tokenCount: number;
   finishReason: GenerationResult['finishReason'];
   stopReason?: string | number;
-  /** How each call before the last one ended. */
+  /** Ends of all calls before the last one. */
   ends: (ErrorCode | 'aborted')[];
-  /** Tokens of the last call, as the engine counts them, and as they have arrived. */
+  /** Tokens of the last call: as counted by the engine, and as received. */
   usage?: number;
   lastCall: number;
 }
@@ -102,7 +102,7 @@ function outcome(buffer: TokenBuffer, ends: ZooOutcome['ends'], end: GenerationR
   };
 }
 
-/** The text that the tokenizer of the simulator has for ids. */
+/** Text of ids by the tokenizer of the simulator. */
 export function decode(tokenIds: readonly number[]): string {
   return wordsOf(tokenIds.map((id) => id - GENERATED_ID_BASE));
 }

@@ -21,7 +21,7 @@ describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
   });
   afterEach(() => engine.close());
 
-  it.each(RESTARTS)('%s is another start of the engine, and ends what runs', async (name) => {
+  it.each(RESTARTS)('%s is another start of the engine, and ends its requests', async (name) => {
     const before = await detectEngine(engine.url);
     const running = before.adapter.generate(request());
     await expect.poll(() => inEngine(engine.url)).toBe(1);
@@ -37,13 +37,13 @@ describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
     }
     expect(after.model).toBe('other-model');
     expect(after.adapter.dialect === dialect).toBe(name === 'restart-other-model');
-    // An adapter that knows the engine by what it was gets no answer by another model.
+    // An adapter for the former model gets no answer from the other model.
     const old = createEngineAdapter(dialect, engine.url, { model: 'simulated' });
     const outcome = await old.generate(request(2)).catch((error: { code: string }) => error.code);
     if (name === 'port-reused' || dialect === 'vllm') expect(outcome).toMatch(/^ENGINE_/);
   });
 
-  it('stale-metrics reports the load at which it began', async () => {
+  it('stale-metrics reports the load at its start', async () => {
     const { adapter } = await detectEngine(engine.url);
     await selectZoo(engine.url, { entries: ['stale-metrics'] });
     const stop = new AbortController();

@@ -3,10 +3,10 @@ import type { AnswerFormat } from '../http/answer-format';
 import { Chunk } from './chunk';
 import type { SendFrame, Stage, StageContext } from './zoo-entry';
 
-/** Writes a response token by token through the stages of the behaviours. The last token and the reason are one chunk. */
+/** Writes a response token by token through the stages of behaviours. The last token and the reason share a chunk. */
 export class ZooSink implements TokenSink {
   private readonly send: SendFrame;
-  /** Position of the last token, which is not sent yet. */
+  /** Position of the last token while it is not sent yet. */
   private held: number | undefined;
 
   constructor(

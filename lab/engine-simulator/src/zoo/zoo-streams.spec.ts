@@ -10,9 +10,9 @@ type Engine = Awaited<ReturnType<typeof startEngine>>;
 
 const DIALECTS: EngineDialect[] = ['vllm', 'sglang', 'openai'];
 const LENGTH = 24;
-/** `ZOO_RUNS=10000 TEST_SEED=7 npm run test:one -- lab/engine-simulator/src/zoo/zoo-streams.spec.ts` runs so many. */
+/** Runs of pairs: `ZOO_RUNS=10000 TEST_SEED=7 npm run test:one -- lab/engine-simulator/src/zoo/zoo-streams.spec.ts`. */
 const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 45 : 300));
-/** Behaviours that one call can show; servers that are started again have tests of their own. */
+/** Behaviours that one call can show; restarted servers have tests of their own. */
 const ENTRIES = ZOO.filter(({ server }) => server?.restart === undefined);
 const STOP_ENTRIES = new Set(['vllm-stop-withheld', 'stop-never-included', 'sglang-stop-trimmed-at-end']);
 
@@ -25,7 +25,7 @@ afterAll(() => Promise.all([...engines.values()].map((engine) => engine.close())
 
 let prompts = 0;
 
-/** Runs a sample with and without behaviours, and compares the two. */
+/** Runs a sample with and without behaviours, and compares both results. */
 async function checkSample(
   draw: Omit<ZooSample, 'url' | 'prompt' | 'sampling'> & { stopAt?: number },
 ): Promise<ZooOutcome> {
@@ -48,7 +48,7 @@ async function checkSample(
   return found;
 }
 
-/** A stop text that begins in one token and ends in the next. */
+/** Returns a stop text that starts in one token and ends in the next. */
 function stopOf(text: string, at = 0): string {
   const words = text.split(/(?= t)/);
   const index = 1 + (at % (words.length - 3));
@@ -64,7 +64,7 @@ describe.each(DIALECTS)('%s', (dialect) => {
   it.each(ENTRIES.filter(({ dialects }) => dialects.includes(dialect)))(
     '$name changes no token of a sample that is cut',
     async ({ name, failure }) => {
-      // A call that is cut at once would not fail.
+      // The first call must not be cut, or it would not fail.
       const cuts = failure === undefined ? [3, 5] : [Infinity, 5];
       const { ends } = await checkSample({ ...PLAIN, dialect, entries: [name], at: 7, cuts });
       expect(ends[0]).toBe(failure ?? 'aborted');

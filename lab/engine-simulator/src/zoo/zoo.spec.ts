@@ -19,7 +19,7 @@ afterAll(() => Promise.all([...engines.values()].map((engine) => engine.close())
 interface Raw {
   status?: number;
   encoding?: string;
-  /** Bytes of each HTTP chunk; those of the last one may be missing. */
+  /** Data of the HTTP chunks; the last chunk may be missing. */
   chunks: Buffer[];
   isBroken: boolean;
 }
@@ -43,12 +43,12 @@ function readRaw(url: string, path: string, body: object): Promise<Raw> {
 
 const tools = [{ type: 'function', function: { name: 'search' } }];
 
-/** A request that shows a behaviour. */
+/** Request whose response shows a behaviour. */
 function bodyFor(name: string, dialect: EngineDialect): [string, object] {
   if (name.startsWith('tool-') || name === 'finish-before-arguments') {
     return ['/v1/chat/completions', { stream: true, tools, messages: [{ role: 'user', content: 'raw' }], seed: 3 }];
   }
-  // Digits appear in each response of the simulator.
+  // The stop text has a digit, since each response of the simulator has digits.
   const stop = ['7 t'];
   if (dialect === 'sglang') {
     const sampling = { max_new_tokens: 64, sampling_seed: 3, stop };
@@ -73,7 +73,7 @@ it.each(cases)('$name changes the bytes that $dialect sends', async ({ name, dia
       .replaceAll(/"created":\d+/g, '');
     return { ...others, text, sizes: name === 'every-byte' ? new Set(chunks.map(({ length }) => length)) : undefined };
   };
-  // A behaviour that changes nothing visible gives the stream token by token, as all behaviours do.
+  // The base has a behaviour without a visible effect, since with any behaviour the stream comes token by token.
   const other = name === 'sglang-new' ? 'sglang-whole' : 'sglang-new';
   const base = dialect === 'sglang' ? [other] : ['closes-unnoticed'];
   expect(await read([...(dialect === 'sglang' && name.startsWith('sglang-') ? [] : base), name])).not.toEqual(
@@ -81,14 +81,14 @@ it.each(cases)('$name changes the bytes that $dialect sends', async ({ name, dia
   );
 });
 
-it('names each behaviour once', () => {
+it('each behaviour has a different name', () => {
   const names = ZOO.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
 });
 
-it('each behaviour names the spec that has a test of it', () => {
+it('each behaviour names the spec file with its test', () => {
   for (const { name, server, isAboutTools, test } of ZOO) {
-    // Specs that take their cases from the zoo by these fields; any other case has the name of its entry.
+    // Three specs take their cases from the zoo by these fields; in other specs, the test has the name of the entry.
     if (isAboutTools) expect(test, name).toBe('test/gateway-zoo-tools.spec.ts');
     else if (server === undefined) expect(test, name).toBe('lab/engine-simulator/src/zoo/zoo-streams.spec.ts');
     else if (server.restart) expect(test, name).toBe('lab/engine-simulator/src/zoo/zoo-servers.spec.ts');

@@ -13,7 +13,7 @@ export function zooNames(dialect?: EngineDialect): string[] {
   return ZOO.filter(({ dialects }) => dialect === undefined || dialects.includes(dialect)).map(({ name }) => name);
 }
 
-/** Entries of the zoo and recordings. @throws RangeError for a name that is none */
+/** Finds entries of the zoo and recordings by name. @throws RangeError for an unknown name */
 export function findEntries(names: readonly string[]): ZooEntry[] {
   const hasRecorded = names.some((name) => !ZOO.some((entry) => entry.name === name));
   const entries = hasRecorded ? [...ZOO, ...recordedEntries()] : ZOO;

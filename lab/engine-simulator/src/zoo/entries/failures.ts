@@ -11,13 +11,13 @@ const withoutDone: Stage = (_context, send) => (frame) => {
   if (frame.kind !== 'done') send(frame);
 };
 
-/** Keep-alive lines before each chunk. */
+/** Adds a keep-alive line before each chunk. */
 const comments: Stage = (_context, send) => (frame) => {
   if (frame.kind === 'chunk') send({ kind: 'comment', text: 'keep-alive' });
   send(frame);
 };
 
-/** Streams that end in unusual ways, or arrive in unusual bytes. */
+/** Behaviours of streams that end in unusual ways, or are sent in unusual bytes. */
 export const FAILURE_ENTRIES: readonly ZooEntry[] = [
   {
     name: 'done-without-reason',

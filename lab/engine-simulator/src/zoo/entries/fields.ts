@@ -6,10 +6,10 @@ const TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
 const TOOLS_TEST = 'test/gateway-zoo-tools.spec.ts';
 const ALL = ['vllm', 'sglang', 'openai'] as const;
 const OPENAI = ['vllm', 'openai'] as const;
-/** Of so many tokens one has another log probability. */
+/** Interval between tokens with another log probability. */
 const ODD_TOKENS = 3;
 
-/** Replaces the log probability of each third token. */
+/** Replaces the log probability of every third token. */
 function someLogprobs(odd: Logprob): Stage {
   return (_context, send) => {
     let seen = 0;
@@ -20,13 +20,13 @@ function someLogprobs(odd: Logprob): Stage {
   };
 }
 
-/** Repeats the chunk that has the finish reason, without its tokens. */
+/** Repeats the chunk with the finish reason, without its tokens. */
 const twoFinalChunks: Stage = (_context, send) => (frame) => {
   send(frame);
   if (frame.kind === 'chunk' && frame.chunk.reason !== undefined) send({ kind: 'chunk', chunk: frame.chunk.empty() });
 };
 
-/** Fields of chunks that clients read in one way, and engines write in several. */
+/** Behaviours in fields of chunks that engines write in several ways. */
 export const FIELD_ENTRIES: readonly ZooEntry[] = [
   {
     name: 'usage-in-each-chunk',

@@ -14,7 +14,7 @@ function refuse(response: ServerResponse, status: number, headers: Record<string
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
 }
 
-/** Sends `at` tokens and then nothing, not even an end. */
+/** Sends `at` tokens and then nothing more, not even an end. */
 const silent: Stage = ({ at }, send) => {
   let tokens = 0;
   return (frame) => {
@@ -23,7 +23,7 @@ const silent: Stage = ({ at }, send) => {
   };
 };
 
-/** Servers that are full, sick, or not the server they were. */
+/** Behaviours of servers that are full or unhealthy, or were restarted or replaced. */
 export const SERVER_ENTRIES: readonly ZooEntry[] = [
   {
     name: 'full-429',

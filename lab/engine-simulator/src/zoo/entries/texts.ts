@@ -6,7 +6,7 @@ import type { ZooEntry } from '../zoo-entry';
 
 const TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
 
-/** Texts and ids that do not arrive together. A stop text is looked for in the text of whole characters. */
+/** Behaviours with texts and ids that arrive separately. Stop texts are matched in the text of whole characters. */
 export const TEXT_ENTRIES: readonly ZooEntry[] = [
   {
     name: 'vllm-half-characters',

@@ -6,11 +6,11 @@ import { createEngineAdapter, detectEngine, randomEngineRequestId } from '@broom
 import { decodeBy } from '../../../../demo/src/checker/decode-by-engine';
 import type { Recording } from './recording';
 
-/** Headers that belong to one connection. */
+/** Headers that belong to one connection and are not forwarded. */
 const OWN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding']);
 
 /**
- * Asks an engine as Broomwagon does, by a proxy that keeps the stream.
+ * Sends a request to an engine as Broomwagon does, through a proxy that records the stream.
  * @throws Error if the engine has answered without a stream
  */
 export async function recordStream(
@@ -49,7 +49,7 @@ export async function recordStream(
 
 interface Proxy {
   url: string;
-  /** The newest stream of the engine. */
+  /** Newest stream of the engine. */
   stream?: Recording['response'];
   close: () => void;
 }

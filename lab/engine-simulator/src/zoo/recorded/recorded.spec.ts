@@ -11,7 +11,7 @@ import { loadRecordings, type Recording } from './recording';
 
 const STREAM = { lengths: { name: 'test', lengthOf: () => 12 }, streamMs: 0 };
 
-/** Replays a recording, whole and cut at each event: the text is that of the ids, and the end is that of the engine. */
+/** Replays a recording, whole and cut at each event, and checks the text against the ids, and the end. */
 async function checkRecording({ name, dialect, request, outcome, decoded }: Recording): Promise<void> {
   const engine = await startEngine(dialect, STREAM);
   await selectZoo(engine.url, { entries: [name] });
@@ -43,7 +43,7 @@ async function checkRecording({ name, dialect, request, outcome, decoded }: Reco
     const { text, allIds, count } = buffer;
     if (decoded !== undefined && count > 0) {
       expect(allIds).toHaveLength(count);
-      // A stop text that ended the response is in its ids.
+      // The ids include a stop text that ended the response.
       if (stops.length > 0) expect(decoded[count]!.startsWith(text)).toBe(true);
       else expect(text.replace(/\uFFFD+$/, '')).toBe(decoded[count]!.replace(/\uFFFD+$/, ''));
     }
@@ -55,7 +55,7 @@ async function checkRecording({ name, dialect, request, outcome, decoded }: Reco
   await engine.close();
 }
 
-// An empty list has no test, and the tests below read recordings of the simulator.
+// `it.each` needs at least one recording; without any, the tests below still read recordings of the simulator.
 const committed = loadRecordings();
 if (committed.length > 0) it.each(committed)('$name is read whole and cut at each event', checkRecording);
 
@@ -86,14 +86,14 @@ describe('npm run engines -- record', () => {
     ['sglang', 'sglang-whole', 'stop'],
     ['sglang', 'sglang-waiting-abort', 'aborted'],
     ['openai', 'crlf', 'stop'],
-  ])('makes an entry of a stream of %s with %s', async (dialect, entry, outcome) => {
+  ])('writes an entry for a stream of %s with %s', async (dialect, entry, outcome) => {
     const recording = await record(dialect, [entry]);
     expect(recording).toMatchObject({ name: 'recorded-one', dialect, outcome });
     if (dialect !== 'openai' && outcome !== 'ENGINE_ERROR') expect(recording.decoded!.length).toBeGreaterThan(4);
     await checkRecording(recording);
   });
 
-  it('finds a recording whose texts are not those of its ids', async () => {
+  it('records decoded texts, with which a replay checks the stream', async () => {
     const recording = await record('vllm', ['sglang-new']);
     const decoded = recording.decoded!.map((text) => text.replace(' t', ' u'));
     await expect(checkRecording({ ...recording, decoded })).rejects.toThrow();

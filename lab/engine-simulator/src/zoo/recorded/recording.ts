@@ -7,15 +7,15 @@ import type { ZooEntry, ZooRow } from '../zoo-entry';
 
 const TEST = 'lab/engine-simulator/src/zoo/recorded/recorded.spec.ts';
 
-/** One stream of a real engine, as it arrived. */
+/** A recorded stream of a real engine. */
 export interface Recording extends Pick<ZooRow, 'name' | 'behaviour' | 'release' | 'source'> {
   dialect: EngineDialect;
-  /** What Broomwagon asked for. */
+  /** Request of Broomwagon. */
   request: Omit<GenerationRequest, 'engineRequestId' | 'made'>;
   response: { status: number; contentType: string; body: string };
-  /** How Broomwagon read the whole stream. */
+  /** Finish reason or error with which Broomwagon read the whole stream. */
   outcome: GenerationResult['finishReason'] | ErrorCode;
-  /** Text of the first n token ids as the engine decodes them, for each n; absent if the engine cannot decode. */
+  /** Texts of the first n token ids as decoded by the engine, for each n; absent if the engine cannot decode. */
   decoded?: string[];
 }
 

@@ -1,8 +1,8 @@
 import type { Frame, Stage, StageContext } from '../zoo-entry';
 
 /**
- * A stage that sends other frames in place of the rest of a response once `at` tokens are sent, and takes the request
- * out of the engine. A response of fewer tokens ends as it would without the stage.
+ * Stage that sends other frames in place of the rest of a response after `at` tokens, and takes the request out of the
+ * engine. A response of fewer tokens is not changed.
  */
 export function endsAfter(build: (context: StageContext, last: Frame & { kind: 'chunk' }) => Frame[]): Stage {
   return (context, send) => {

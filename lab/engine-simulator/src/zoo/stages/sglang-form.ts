@@ -1,7 +1,7 @@
 import type { Chunk } from '../chunk';
 import type { ChunkForm, Stage } from '../zoo-entry';
 
-/** Gives chunks of `/generate` the form of a release; log probabilities are as the ids. */
+/** Gives chunks of `/generate` the form of a release; log probabilities have the form of the ids. */
 export function sglangForm({ text, ids }: ChunkForm): Stage {
   return ({ call }, send) => {
     if (call.form !== 'sglang') return send;
@@ -13,7 +13,7 @@ export function sglangForm({ text, ids }: ChunkForm): Stage {
       else whole.append(chunk);
       if (chunk.wholeLength !== undefined) whole.text = whole.text.slice(0, chunk.wholeLength);
       if (chunk.isWaitingAbort) {
-        // As tokenizer_manager builds it: all text and counts, the last id, all log probabilities.
+        // Like tokenizer_manager, the chunk has all text and counts, the last id, and all log probabilities.
         chunk.text = whole.text;
         chunk.replaceIds(whole.ids!.slice(-1), whole.meta.output_token_logprobs);
       } else {

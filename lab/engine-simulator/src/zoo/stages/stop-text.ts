@@ -2,8 +2,8 @@ import type { Stage } from '../zoo-entry';
 
 /**
  * Ends a response at a stop text of its request, as engines do: the token that completes the stop text is the last one.
- * @param withholds the last characters of the text are held back while they may begin a stop text (vLLM); otherwise
- * they are sent, and the last chunk alone lacks the stop text (SGLang with whole texts)
+ * @param withholds whether the last characters of the text are held back while they may be the start of a stop text
+ * (vLLM); otherwise they are sent, and only the last chunk lacks the stop text (SGLang with whole texts)
  */
 export function stopText({ withholds }: { withholds: boolean }): Stage {
   return ({ call, drop }, send) => {
@@ -14,7 +14,7 @@ export function stopText({ withholds }: { withholds: boolean }): Stage {
     let sentLength = 0;
     let isOver = false;
     return (frame) => {
-      // A request that is dropped may end in the same turn, before the chunk with the stop text is sent.
+      // A dropped request may end in the same turn, before the chunk with the stop text is sent.
       if (isOver) return;
       if (frame.kind !== 'chunk') return send(frame);
       const { chunk } = frame;
@@ -28,7 +28,7 @@ export function stopText({ withholds }: { withholds: boolean }): Stage {
         text = text.slice(0, call.keepsStop ? found.end : found.start);
       }
       const end = chunk.reason === undefined ? Math.max(sentLength, text.length - heldLength) : text.length;
-      // A text that was sent cannot be taken back by new text: the chunk says how long the whole text is.
+      // New text cannot take back sent text, so the chunk has the length of the whole text.
       chunk.text = text.slice(sentLength, end);
       if (end < sentLength) chunk.wholeLength = end;
       sentLength = end;
@@ -40,7 +40,7 @@ export function stopText({ withholds }: { withholds: boolean }): Stage {
   };
 }
 
-/** The stop text that is complete first, if one ends after `from`. */
+/** Finds the stop text that is complete first, among those that end after `from`. */
 function findStop(
   text: string,
   stops: readonly string[],

@@ -1,7 +1,7 @@
 import type { Chunk } from '../chunk';
 import type { Stage } from '../zoo-entry';
 
-/** Collects tokens into chunks of `tokens`; the first token and the end are sent at once. */
+/** Collects so many tokens into each chunk; the first token and the end are sent at once. */
 export function streamInterval(tokens: number): Stage {
   return (_context, send) => {
     let collected: Chunk | undefined;

@@ -1,7 +1,7 @@
 import type { ToolCallDelta } from '../chunk';
 import type { Stage } from '../zoo-entry';
 
-/** The call that the behaviours add before the call of the simulator. */
+/** Call that the behaviours add before the call of the simulator. */
 const ADDED_CALL = { id: 'call-added', type: 'function', function: { name: 'added', arguments: '{"added":1}' } };
 
 /** Adds a call before the call of the response, and gives each piece of both calls an index. */
