@@ -6,8 +6,9 @@ import { decodeBy } from './checker/decode-by-engine';
 import { DEFAULTS } from './options/trainer-options';
 
 /**
- * `npm run check-results -- PROMPTS RESULTS`: every sample of every prompt exactly once?
- * Reads nothing but the two files, and asks an engine for nothing but texts of token ids. Exit code 0: yes, 1: no, 2: the check could not be made.
+ * `npm run check-results -- PROMPTS RESULTS`: checks that results have every sample of every prompt exactly once. Reads
+ * only the two files, and requests only texts of token ids from an engine. Exit code 0: the results are complete, 1:
+ * they are not, 2: the check was not possible.
  */
 async function main(argv: string[]): Promise<number> {
   const command = new Command('check-results')

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-/** These run the built programs, as a user does. */
+/** Folder of the built programs, which these tests run as a user does. */
 const dist = resolve('dist/lab/demo/src');
 
 interface Ended {
@@ -30,7 +30,7 @@ describe('the programs from the command line', () => {
   });
 
   function start(program: string, args: readonly string[], input = '') {
-    // A private folder for temporary files shows whether anything was started or left behind.
+    // The private folder for temporary files shows whether anything was started or left behind.
     const child = spawn(process.execPath, [join(dist, program), ...args], { env: { ...process.env, TMPDIR: folder } });
     let out = '';
     let errors = '';
@@ -47,7 +47,7 @@ describe('the programs from the command line', () => {
     return join(folder, name);
   }
 
-  it('ends with code 2 and one message on a bad option or a bad prompts file, with nothing started', async () => {
+  it('end with code 2 and one message on a bad option or a bad prompts file, with nothing started', async () => {
     const before = readdirSync(folder);
     for (const [args, message, input] of [
       [['--nonsense'], /unknown option '--nonsense'/],
@@ -63,7 +63,7 @@ describe('the programs from the command line', () => {
     expect(readdirSync(folder)).toEqual(before);
   });
 
-  it('refuses an engine that is none, with nothing started', async () => {
+  it('refuse a URL without an engine, with nothing started', async () => {
     const before = readdirSync(folder);
     const { port } = stranger.address() as AddressInfo;
     const other = await run('main.js', ['--engine', `http://127.0.0.1:${port}`]);
@@ -73,7 +73,7 @@ describe('the programs from the command line', () => {
     expect(readdirSync(folder)).toEqual(before);
   });
 
-  it('ends everything on Ctrl-C while it is starting', async () => {
+  it('end everything on Ctrl-C during the start', async () => {
     const before = readdirSync(folder);
     const { child, ended, output } = start('main.js', ['--once']);
     await expect.poll(output, { timeout: 60_000 }).toMatch(/Redis on /);
@@ -82,7 +82,7 @@ describe('the programs from the command line', () => {
     await expect.poll(() => readdirSync(folder)).toEqual(before);
   });
 
-  it('checks results from nothing but the two files', async () => {
+  it('check results with only the two files', async () => {
     const prompts = file('prompts.jsonl', '{"id":"a","prompt":"x"}\n{"id":"b","prompt":"y"}\n');
     const line = (promptId: string) =>
       `{"promptId":"${promptId}","sampleIndex":0,"finishReason":"stop","segments":[]}\n`;

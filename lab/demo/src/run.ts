@@ -21,16 +21,16 @@ import { ResultsFile } from '../../../apps/trainer/src/results/results-file';
 import { LeaseIdleMeter, SimulatorIdleMeter } from './system/idle-meters';
 import type { StartedSystem } from './system/rollout-system';
 
-/** Budget of a sample on real engines, where no preset gives one. */
+/** Token budget of a sample on real engines, which have no preset. */
 const DEFAULT_MAX_TOKENS = 1_024;
 const SERVER_POLL_MS = 250;
 
-/** Rolls the data set out under the chosen policy, then under `wait`, and makes the report. */
+/** Rolls out the data set under the chosen policy, then as a baseline, and creates the report. */
 export class ReferenceRun {
   private readonly jobBase: string;
   private servers: { serverId: string; inflight: number }[] = [];
   private serversReadMs = 0;
-  /** The round on the display, and since when. */
+  /** Round on the display, and the time at which it was first shown. */
   private shown = { roundId: '', sinceMs: 0 };
   private clockLagShare: number | null = null;
 
@@ -39,7 +39,7 @@ export class ReferenceRun {
     private readonly dataSet: readonly PromptRecord[],
     private readonly system: StartedSystem,
     private readonly display: ProgressDisplay,
-    /** For files without an option. */
+    /** Folder for files without an option. */
     private readonly folder: string,
     private readonly speed: number,
     private readonly signal: AbortSignal,
@@ -53,7 +53,7 @@ export class ReferenceRun {
     const policy = tailPolicyOf(options);
     const run = await this.rollOut(policy, this.jobBase, promptsFile, options.rebalance, options.results);
     let baseline: RunReport | null = null;
-    // What is left of a job is not to be compared with a whole one.
+    // The rest of a continued job cannot be compared with a whole baseline.
     const isCompared = options.baseline && !options.continue;
     if (isCompared && options.rebalance !== 'off') {
       baseline = await this.rollOut(policy, `${this.jobBase}-off`, promptsFile, 'off');
@@ -85,7 +85,7 @@ export class ReferenceRun {
     };
   }
 
-  /** What the checker reads: the file that was given. Standard input cannot be read twice, so its ids are written. */
+  /** File of prompts for the checker. Standard input cannot be read twice, so its ids are written to a file. */
   private async promptsFile(): Promise<string> {
     const { prompts } = this.options;
     if (prompts !== '-') return prompts ?? EXAMPLE_PROMPTS;
@@ -167,7 +167,7 @@ export class ReferenceRun {
     };
   }
 
-  /** Sets the rebalancer of the pool. Returns what reads what it has done since. */
+  /** Configures the rebalancer of the pool. Returns a function that reads its counts since then. */
   private async configureRebalance(mode: TrainerOptions['rebalance']): Promise<() => Promise<RebalanceReport | null>> {
     const { options, system, speed } = this;
     if (options.rebalance === 'off') return () => Promise.resolve(null);
@@ -194,7 +194,7 @@ export class ReferenceRun {
 
   private sampling(): SamplingParameters {
     const { seed, ...others } = this.options.sampling;
-    // The baseline is a separate job, so its samples would get other seeds, and simulated ones other lengths.
+    // The baseline is a separate job, so its samples would get other seeds, and so other lengths if simulated.
     return this.system.simulator === undefined ? { ...others, seed } : others;
   }
 
@@ -216,7 +216,7 @@ export class ReferenceRun {
     });
   }
 
-  /** Refreshes the servers' loads for the display; it is no matter if it fails. */
+  /** Refreshes the servers' loads for the display; failures are ignored. */
   private readServers(): void {
     const now = performance.now();
     if (now - this.serversReadMs < SERVER_POLL_MS) return;

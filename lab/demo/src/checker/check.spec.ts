@@ -39,7 +39,7 @@ const check = (prompts: number, lines: readonly unknown[], options = {}) =>
   checkResults(promptLines(prompts), texts(lines), options);
 
 describe('the checker', () => {
-  it('is content with every sample of every prompt exactly once, in any order', async () => {
+  it('accepts every sample of every prompt exactly once, in any order', async () => {
     expect(await check(3, complete(3, 4).toReversed())).toMatchObject({
       ok: true,
       prompts: 3,
@@ -77,7 +77,7 @@ describe('the checker', () => {
     await expect(outcome(' t7')).rejects.toThrow();
   });
 
-  it('takes a text without the character that the budget has cut within', async () => {
+  it('accepts a text without the incomplete character at which the budget has cut it', async () => {
     const outcome = (text: string, decoded: string) =>
       check(1, [{ ...line('p0', 0), text }], { decode: () => Promise.resolve(decoded) });
     expect(await outcome('ab', 'ab\uFFFD')).toMatchObject({ ok: true });
@@ -113,12 +113,12 @@ describe('the checker', () => {
     );
   });
 
-  it('calls everything lost when there are no results', async () => {
+  it('counts all samples as lost when there are no results', async () => {
     expect(await check(2, [])).toMatchObject({ ok: false, lost: 2 });
     expect(await check(2, [], { samples: 3 })).toMatchObject({ ok: false, lost: 6 });
   });
 
-  it('looks only at the first prompts when told to', async () => {
+  it('checks only the first prompts with the option `first`', async () => {
     expect(await check(5, complete(2, 2), { first: 2 })).toMatchObject({ ok: true, prompts: 2 });
     expect(await check(5, complete(2, 2))).toMatchObject({ ok: false, lost: 6 });
   });

@@ -1,28 +1,28 @@
 import { attemptNumber } from '@broomwagon/testing';
-/** What the checker found. All counts are of samples unless named otherwise. */
+/** Result of the checker. Counts are of samples unless named otherwise. */
 export interface CheckOutcome {
   prompts: number;
-  /** Given, or the highest sample index found + 1. */
+  /** Samples of each prompt: as given, or the highest sample index found + 1. */
   samplesPerPrompt: number;
   expected: number;
-  /** Lines of the results file. */
+  /** Number of lines of the results file. */
   results: number;
-  /** (prompt, sample) pairs with no line. */
+  /** Number of (prompt, sample) pairs without a line. */
   lost: number;
-  /** Lines beyond the first of a pair. */
+  /** Number of lines beyond the first of a pair. */
   duplicated: number;
-  /** Lines of a prompt that is not in the prompts file, or of a sample index above the number of samples. */
+  /** Number of lines of unknown prompts, or with a sample index that is not below the number of samples. */
   unknown: number;
-  /** Lines that are no results. */
+  /** Number of lines that are no results. */
   malformed: number;
-  /** Lines whose parts contradict each other, or whose text is not the text of their token ids. */
+  /** Number of lines whose parts contradict each other, or whose text is not the text of their token ids. */
   inconsistent: number;
   ok: boolean;
-  /** The first problems, in words. */
+  /** Descriptions of the first problems. */
   problems: string[];
 }
 
-/** The text of token ids, as an engine decodes them. */
+/** Returns the text of token ids as decoded by an engine. */
 export type Decode = (tokenIds: readonly number[]) => Promise<string>;
 
 interface Entry {
@@ -34,12 +34,12 @@ interface Entry {
 const SHOWN_PROBLEMS = 20;
 
 /**
- * Holds results against prompts. It shares no code with the trainer (but what a line is), so that a mistake there
- * cannot hide here.
+ * Checks results against prompts. The checker shares no code with the trainer except the splitting into lines, so that
+ * it does not repeat the trainer's mistakes.
  * @param promptLines lines of the prompts file
  * @param resultLines lines of the results file
  * @param options.samples samples of each prompt; without it the highest index found + 1
- * @param options.first only the first so many prompts count
+ * @param options.first number of first prompts to check; default: all
  */
 export async function checkResults(
   promptLines: AsyncIterable<string> | Iterable<string>,
@@ -93,7 +93,7 @@ export async function checkResults(
       say(`results line ${at}: ${pair} again, first on line ${before}`);
     }
   }
-  // With no result at all the number of samples is unknown; one of each prompt is then surely missing.
+  // Without any result the number of samples is unknown, but at least one of each prompt is missing.
   const wanted = Math.max(1, samplesPerPrompt);
   for (const promptId of promptIds) {
     for (let sampleIndex = 0; sampleIndex < wanted; sampleIndex += 1) {
@@ -171,10 +171,10 @@ function contradictionIn(value: Record<string, unknown>): string | undefined {
   return tokenIds.length === tokens ? undefined : `${tokenIds.length} token ids, but the segments say ${tokens}`;
 }
 
-/** Stop reason of a chat whose last tokens are calls of tools, which its text lacks. */
+/** Stop reason of a chat whose last tokens are tool calls, which its text lacks. */
 const TOOL_CALLS = 'tool_calls';
 
-/** The text of a line must be the text of its ids; only the stop text or the stop token that ended it may be missing. */
+/** Fault in a line whose text is not the text of its ids; only the stop text or token that ended it may be missing. */
 async function wrongTextIn(value: Record<string, unknown>, decode: Decode | undefined): Promise<string | undefined> {
   const { text, tokenIds, stopReason } = value;
   if (decode === undefined || typeof text !== 'string' || !Array.isArray(tokenIds)) return undefined;
@@ -183,13 +183,13 @@ async function wrongTextIn(value: Record<string, unknown>, decode: Decode | unde
   if (!decoded.startsWith(text)) return 'the text is not the text of the token ids';
   if (withoutHalf(decoded) === withoutHalf(text) || stopReason === TOOL_CALLS) return undefined;
   if (typeof stopReason === 'number' && (await decode(ids.slice(0, -1))) === text) return undefined;
-  // The token that completes a stop text may have more text.
+  // The token that completes a stop text may have text beyond it.
   const hasStop =
     typeof stopReason === 'string' && (decoded.startsWith(stopReason, text.length) || text.endsWith(stopReason));
   return hasStop ? undefined : 'the text ends before its token ids';
 }
 
-/** A text without the replacement of a character at its end whose last token the budget has cut off. */
+/** Removes replacement characters at the end of a text, where the budget has cut within a character. */
 function withoutHalf(text: string): string {
   return text.replace(/\uFFFD+$/, '');
 }

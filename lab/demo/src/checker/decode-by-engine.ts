@@ -1,9 +1,9 @@
 import type { Decode } from './check';
 
 /**
- * Texts of token ids by `/detokenize` of vLLM (its answer is named `prompt`) or SGLang (`text`). Special tokens are left
- * out, as in responses. Rejects when the engine has no such route or refuses the ids.
- * @param url of the engine, with or without `/v1`
+ * Decodes token ids by `/detokenize` of vLLM (answer in the field `prompt`) or SGLang (`text`). Special tokens are left
+ * out, as in responses. Rejects if the engine does not have this route or refuses the ids.
+ * @param url base URL of the engine, with or without `/v1`
  * @param apiKey sent as a bearer token
  */
 export function decodeBy(url: string, apiKey?: string): Decode {

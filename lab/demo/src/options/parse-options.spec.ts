@@ -9,7 +9,7 @@ import { rebalanceSettings } from './rebalance-options';
 import { tailPolicyOf } from './tail-options';
 import { UsageError } from '../../../../apps/trainer/src/usage-error';
 
-/** A file that no other program has made. */
+/** Path of a file that does not exist. */
 const ABSENT = join(tmpdir(), randomUUID());
 
 function messageOf(...argv: string[]): string {
@@ -75,7 +75,7 @@ describe('the command line', () => {
     });
   });
 
-  it('takes options of a preset that are not given, and makes settings in simulated time of them', () => {
+  it('takes missing options from a preset, and computes rebalance settings in simulated time', () => {
     const options = parseOptions(['--preset', 'ascend', '--engines', '4', '--rebalance-policy', 'tier-min']);
     const setup = { model: '235b-moe', lockstep: true, groupPlacement: 'group-affinity' };
     expect(options).toMatchObject({ engines: 4, samples: 16, tailPolicy: 'wait', rebalance: 'on', setup });
@@ -119,7 +119,7 @@ describe('the command line', () => {
     expect(tailPolicyOf(fixed)).toEqual({ name: 'fixed-concurrency', overProvision: 1.375, concurrency: 64 });
   });
 
-  it('puts sampling parameters together: a file, then what has an option of its own', () => {
+  it('merges sampling parameters: a file, then parameters with an option of their own', () => {
     const folder = mkdtempSync(join(tmpdir(), 'broomwagon-sampling-'));
     const file = join(folder, 'sampling.json');
     writeFileSync(file, '{"topK": 20, "temperature": 0.2, "logprobs": true}');
@@ -187,7 +187,7 @@ describe('the command line', () => {
     expect(text).not.toContain('\n');
   });
 
-  it('helps with examples', () => {
+  it('prints help with examples', () => {
     expect(() => parseOptions(['--help'])).toThrow(HelpRequested);
     try {
       parseOptions(['--help']);

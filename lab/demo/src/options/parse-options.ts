@@ -25,7 +25,7 @@ Examples:
 Prompts are one JSON object a line: "prompt" (text), or OpenAI "messages", or "promptTokenIds"; optional "id",
 "domain", "engineFields" and "answer" (not sent anywhere). NATS_URL and REDIS_URL name servers to use instead of private ones.`;
 
-/** Help was asked for; the text goes to standard output and the exit code is 0. */
+/** Thrown on a request for help; the text goes to standard output and the exit code is 0. */
 export class HelpRequested extends Error {
   override readonly name = 'HelpRequested';
 }
@@ -140,7 +140,7 @@ function checkTogether(options: TrainerOptions, given: (name: string) => boolean
   }
 }
 
-/** Also by another path, a link or a hard link. */
+/** Whether both paths name one file, also through a link or a hard link. */
 function isSameFile(path: string | undefined, other: string | undefined): boolean {
   if (path === undefined || other === undefined) return false;
   const [one, two] = [path, other].map((name) => statSync(name, { throwIfNoEntry: false }));
@@ -175,7 +175,7 @@ function poolName(text: string): string {
   return text;
 }
 
-/** Shorter than the protocol allows, so that the baseline's job and the round ids fit beside it. */
+/** Reads a job id, which is shorter than the protocol allows, so that ids of the baseline's job and of rounds fit. */
 function jobId(text: string): string {
   const fault = idFault(text, MAX_ID_BYTES - 16);
   if (fault !== undefined) throw new InvalidArgumentError(`It ${fault}.`);

@@ -5,10 +5,10 @@ import type { EngineSetup, TrainerOptions } from './trainer-options';
 
 export const REBALANCE_MODES = ['off', 'dry-run', 'on'] as const;
 
-/** As the engines are set up without a preset. */
+/** Setup of simulated engines without a preset. */
 const DEFAULT_SETUP: EngineSetup = { model: '14b-16k', lockstep: false, groupPlacement: 'group-spread' };
 
-/** What an option is set to unless it is given, and simulated engines that no option describes. */
+/** Values for options that are not given, and a setup of simulated engines, which has no options. */
 interface Preset {
   options: Partial<TrainerOptions>;
   setup: EngineSetup;
@@ -55,7 +55,7 @@ export function addRebalanceOptions(command: Command): Command {
     );
 }
 
-/** The options with those of their preset, where the command line has none. */
+/** Adds the options of the preset that the command line does not give. */
 export function withPreset(
   { preset, ...options }: TrainerOptions & { preset?: string },
   isGiven: (name: string) => boolean,
@@ -66,12 +66,12 @@ export function withPreset(
   return { ...options, ...own, setup: chosen.setup };
 }
 
-/** As published: 1,000 decode steps between two plans. */
+/** Decode steps between two plans in the published rebalance. */
 const PUBLISHED_INTERVAL_STEPS = 1_000;
-/** No plan is made more often, milliseconds of wall time; the least that the coordinator takes. */
+/** Shortest time between plans, milliseconds of wall time; the least that the coordinator accepts. */
 const LEAST_PLAN_INTERVAL_MS = 100;
 
-/** Settings of the rebalancer for simulated engines, whose seconds are shorter by the speed of the run. */
+/** Settings of the rebalancer for simulated engines: simulated seconds are shorter by the speed of the run. */
 export function rebalanceSettings(
   { rebalance: mode, rebalancePolicy: policy, setup }: TrainerOptions,
   speed: number,

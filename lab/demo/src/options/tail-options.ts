@@ -5,7 +5,7 @@ import { decimal, integer } from './numbers';
 import type { TailParameters, TrainerOptions } from './trainer-options';
 import { UsageError } from '../../../../apps/trainer/src/usage-error';
 
-/** The option of each parameter, as a message names it. */
+/** Option of each parameter, as messages name it. */
 const FLAGS: Partial<Record<keyof TailPolicy, string>> = {
   overProvisionMode: '--adaptive-over-provision',
   sampleOverProvision: '--sample-over-provision',
@@ -73,7 +73,7 @@ export function takeTail(given: Record<string, unknown>): { tail: TailParameters
   return { tail, rest };
 }
 
-/** The tail policy that the options ask for. */
+/** Returns the tail policy of the options. */
 export function tailPolicyOf({ tailPolicy: name, overProvision, tail, groups, samples }: TailChoices): TailPolicy {
   const concurrency = name === 'fixed-concurrency' ? { concurrency: groups * samples } : {};
   if (name === 'auto') return { name, ...tail };
@@ -81,7 +81,7 @@ export function tailPolicyOf({ tailPolicy: name, overProvision, tail, groups, sa
 }
 type TailChoices = Pick<TrainerOptions, 'tailPolicy' | 'overProvision' | 'tail' | 'groups' | 'samples'>;
 
-/** @throws UsageError what the policy cannot be, by the name of the option */
+/** @throws UsageError if the policy is invalid, with the name of the option */
 export function checkTail(options: TailChoices): void {
   const fault = findPolicyFault(tailPolicyOf(options), options.groups);
   if (fault !== undefined) throw new UsageError(`${FLAGS[fault.field] ?? fault.field} ${fault.reason} (see --help)`);

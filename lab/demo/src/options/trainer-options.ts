@@ -10,65 +10,65 @@ import type { EnginePresetName } from '@broomwagon/models';
 /** Parameters of the tail policy besides its name and over-provision. */
 export type TailParameters = Omit<TailPolicy, 'name' | 'overProvision' | 'shortfall' | 'maxFailures' | 'domainQuotas'>;
 
-/** Simulated engines, and how the samples of a group are placed on them. */
+/** Setup of simulated engines, and the placement of a group's samples on them. */
 export interface EngineSetup {
   model: EnginePresetName;
-  /** They are data-parallel ranks of one engine. */
+  /** Whether the engines are data-parallel ranks of one engine. */
   lockstep: boolean;
   groupPlacement: GroupPlacement;
 }
 
-/** What one run of the reference trainer does; the command line after validation. */
+/** Options of one run of the reference trainer: the command line after validation. */
 export interface TrainerOptions {
   /** Path of a JSONL file, `-` for standard input, undefined for the example prompts. */
   prompts?: string;
   /** Base URLs of real engines; empty = simulated ones. */
   engineUrls: string[];
-  /** Simulated engines. */
+  /** Number of simulated engines. */
   engines: number;
-  /** Training steps; `all` = the whole file; undefined = a few, at most what the file gives. */
+  /** Training steps; `all` = the whole file; undefined = a few, or fewer if the file has fewer prompts. */
   steps?: number | 'all';
-  /** Groups (prompts) one training step consumes. */
+  /** Number of groups (prompts) of one training step. */
   groups: number;
-  /** Samples of one group. */
+  /** Number of samples of one group. */
   samples: number;
   /** Launched groups / needed groups in a short round, at least 1. */
   overProvision: number;
   tailPolicy: TailPolicyName;
-  /** Its parameters. */
+  /** Parameters of the tail policy. */
   tail: TailParameters;
   /** Whether requests move between engines during a step. */
   rebalance: 'off' | 'dry-run' | 'on';
   rebalancePolicy: RebalancePolicy;
   setup: EngineSetup;
-  /** Of sampling on real engines (absent: they draw their own random numbers), and of simulated lengths. */
+  /** Seed of sampling on real engines (absent: they draw their own random numbers), and of simulated lengths. */
   seed?: number;
-  /** How the trainer calls its operations. */
+  /** Way in which the trainer calls its operations. */
   via: 'nats' | 'gateway';
-  /** Stop everything after the report. */
+  /** Whether to stop everything after the report. */
   once: boolean;
   report?: string;
-  /** Every event of the pool, one line each, for the laboratory. */
+  /** File for every event of the pool, one line each, for the laboratory. */
   recordEvents?: string;
   results?: string;
-  /** Continue `job` after the steps that `results` has. */
+  /** Whether to continue `job` after the steps that `results` has. */
   continue: boolean;
-  /** Token budget of one sample; undefined = what the engines are set up for. */
+  /** Token budget of one sample; undefined = a default for real engines, the preset's cap for simulated ones. */
   maxTokens?: number;
-  /** Model the engines are asked for; undefined = the first that each lists. */
+  /** Model to request from the engines; undefined = the first model that each engine lists. */
   model?: string;
   /** Sampling parameters of all requests, the seed included. */
   sampling: SamplingParameters;
-  /** Simulated seconds per second; undefined = chosen by the load. */
+  /** Simulated seconds per second; undefined = chosen for the load. */
   speed?: number;
   /** Length preset of the simulator. */
   lengths: string;
-  /** Also run the same prompts under `wait`, to compare. */
+  /** Whether to run the same prompts also under `wait`, to compare. */
   baseline: boolean;
   pool?: string;
   job?: string;
   workers: number;
-  /** Where the logs go and stay; undefined = a private folder that goes at the end. */
+  /** Folder in which the logs stay; undefined = a private folder that is deleted at the end. */
   keepLogs?: string;
 }
 
@@ -80,7 +80,7 @@ export const DEFAULTS = {
   samples: 4,
   overProvision: 1.375,
   tailPolicy: 'resume' as TailPolicyName,
-  /** Of simulated lengths. */
+  /** Seed of simulated lengths. */
   seed: 1,
   lengths: 'math-short-16k',
   workers: 2,

@@ -1,20 +1,20 @@
 import type { WriteStream } from 'node:tty';
 import { renderProgress, type ProgressView } from './progress-view';
 
-/** Where the display writes: standard output, or anything like it. */
+/** Output of the display: standard output, or a similar stream. */
 export type ProgressOutput = Pick<WriteStream, 'write'> & { isTTY?: boolean; columns?: number };
 
 const REDRAW_MS = 100;
 const DEFAULT_COLUMNS = 100;
 
-/** Lines that are rewritten in place on a terminal; elsewhere only the lines said stay. */
+/** Shows live lines, which are rewritten in place on a terminal, and lines that stay, also without a terminal. */
 export class ProgressDisplay {
   private drawn = 0;
   private lastDrawMs = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly output: ProgressOutput) {}
 
-  /** Whether anybody sees the live view. */
+  /** Whether the live view is shown. */
   get live(): boolean {
     return this.output.isTTY === true;
   }
@@ -37,10 +37,10 @@ export class ProgressDisplay {
     this.output.write(`${line}\n`);
   }
 
-  /** Takes the live view away. */
+  /** Erases the live view. */
   clear(): void {
     if (this.drawn === 0) return;
-    // Up by the lines drawn, to their beginning, and erase to the end of the screen.
+    // Moves up to the start of the first drawn line, and erases to the end of the screen.
     this.output.write(`\u001B[${this.drawn}F\u001B[0J`);
     this.drawn = 0;
   }

@@ -5,7 +5,7 @@ import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
 type ShownStatus =
   'step' | 'kind' | 'acceptedGroups' | 'neededGroups' | 'requestsDone' | 'requestsCut' | 'groupsRequeued';
 
-/** What the display shows of a running step. */
+/** Data of a running step on the display. */
 export interface ProgressView extends Pick<RoundStatus, ShownStatus> {
   policy: string;
   steps: number;
@@ -16,7 +16,7 @@ export interface ProgressView extends Pick<RoundStatus, ShownStatus> {
 const BAR_WIDTH = 28;
 const SHOWN_SERVERS = 16;
 
-/** The view as lines no wider than `columns`. */
+/** Renders the view as lines narrower than `columns`. */
 export function renderProgress(view: ProgressView, columns: number): string[] {
   const { policy, step, steps, kind, acceptedGroups, neededGroups, servers } = view;
   const share = neededGroups === 0 ? 1 : Math.min(1, acceptedGroups / neededGroups);
@@ -33,7 +33,7 @@ export function renderProgress(view: ProgressView, columns: number): string[] {
   ].map((line) => cutText(line, Math.max(1, columns - 1)));
 }
 
-/** A finished step as one line. */
+/** Renders a finished step as one line. */
 export function renderStep(policy: string, step: StepReport, steps: number): string {
   const idle = step.idleShare === null ? '' : `, idle ${(step.idleShare * 100).toFixed(0)} %`;
   return (
@@ -43,13 +43,13 @@ export function renderStep(policy: string, step: StepReport, steps: number): str
   );
 }
 
-/** The line after Redis was restarted or had lost its last changes. */
+/** Renders the line for a restart of Redis, or for a loss of its last changes. */
 export function renderReconciled({ lostSteps, lostGroups }: Pick<Reconciled, 'lostSteps' | 'lostGroups'>): string {
   const steps = lostSteps.length === 0 ? 'no trained step' : `the trained steps ${lostSteps.join(', ')}`;
   return `Redis was restarted or lost its last changes: ${steps} and ${lostGroups} submitted groups are sent again`;
 }
 
-/** Prompts that failed for good or were dropped. */
+/** Renders the list of prompts that failed for good or were dropped. */
 export function renderMissing(missing: readonly string[]): string {
   return `Not trained: ${missing.length} prompts: ${missing.join(' ')}`;
 }

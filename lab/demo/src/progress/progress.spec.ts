@@ -33,7 +33,7 @@ function output(isTTY: boolean) {
 }
 
 describe('progress', () => {
-  it('shows groups of needed, in flight per server, cut and requeued', () => {
+  it('shows accepted of needed groups, requests in flight per server, cut and requeued', () => {
     expect(renderProgress(view, 120)).toEqual([
       `resume: step 3 of 20 (short)  [${'='.repeat(14)}${' '.repeat(14)}] 8/16 groups  1.3 s`,
       '  requests done 70, cut 5, groups requeued 2',
@@ -64,7 +64,7 @@ describe('progress', () => {
     );
   });
 
-  it('rewrites its lines on a terminal and leaves what was said', () => {
+  it('rewrites its live lines on a terminal and keeps printed lines', () => {
     const terminal = output(true);
     const display = new ProgressDisplay(terminal);
     display.show(view);
@@ -73,7 +73,7 @@ describe('progress', () => {
     expect(terminal.written().endsWith('\u001B[3F\u001B[0Jstep done\n')).toBe(true);
   });
 
-  it('only prints lines where there is no terminal', () => {
+  it('prints only lines that stay if the output is no terminal', () => {
     const pipe = output(false);
     const display = new ProgressDisplay(pipe);
     display.show(view);
@@ -82,7 +82,7 @@ describe('progress', () => {
   });
 });
 
-it('prints what Redis had lost', () => {
+it('prints the steps and groups that Redis had lost', () => {
   expect(renderReconciled({ lostSteps: [3, 4], lostGroups: 2 })).toMatch(
     /the trained steps 3, 4 and 2 submitted groups/,
   );

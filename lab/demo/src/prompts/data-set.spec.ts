@@ -11,7 +11,7 @@ describe('choosing the data set', () => {
     expect(selectDataSet(prompts, { steps: undefined, groups: 50 })).toHaveLength(100);
     expect(selectDataSet(prompts, { steps: 13, groups: 8 })).toHaveLength(100);
   });
-  it('refuses more groups than prompts, and more steps than they give', () => {
+  it('refuses more groups than prompts, and more steps than the prompts are enough for', () => {
     expect(() => selectDataSet(prompts, { steps: 'all', groups: 101 })).toThrow(/more groups than prompts.*101.*100/);
     expect(() => selectDataSet(prompts, { steps: 14, groups: 8 })).toThrow(/more steps than prompts.*13 steps/);
   });

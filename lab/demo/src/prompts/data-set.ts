@@ -3,8 +3,8 @@ import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
 import type { PromptRecord } from '../../../../apps/trainer/src/prompts/prompt-record';
 
 /**
- * The prompts that are rolled out: the first steps x groups of the file, or all of them.
- * @throws UsageError more groups than prompts, or more steps than the file gives
+ * Selects the prompts to roll out: the first steps x groups of the file, or all.
+ * @throws UsageError for more groups than prompts, or more steps than the prompts are enough for
  */
 export function selectDataSet(
   prompts: readonly PromptRecord[],

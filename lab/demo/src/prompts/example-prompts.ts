@@ -1,4 +1,4 @@
 import { join } from 'node:path';
 
-/** The prompts of a run that names none. */
+/** File with the prompts of a run without `--prompts`. */
 export const EXAMPLE_PROMPTS = join(__dirname, '../../examples/prompts.jsonl');

@@ -18,7 +18,7 @@ describe('checkPromptKinds', () => {
     );
   });
 
-  it('takes everything else', () => {
+  it('accepts all other prompts and engines', () => {
     checkPromptKinds([engine(false)], [text]);
     checkPromptKinds([engine(true)], [text, tokens]);
     checkPromptKinds([], [tokens]);

@@ -3,7 +3,8 @@ import type { PromptRecord } from '../../../../apps/trainer/src/prompts/prompt-r
 import { UsageError } from '../../../../apps/trainer/src/usage-error';
 
 /**
- * Any engine may get any prompt: one that cannot take some of them would fail their groups for good.
+ * Checks that all engines take all prompts: any engine may get any prompt, and the group of a refused prompt would fail
+ * for good.
  * @throws UsageError naming the engine
  */
 export function checkPromptKinds(engines: readonly FleetEngine[], prompts: readonly PromptRecord[]): void {

@@ -32,13 +32,13 @@ const totals = {
 };
 
 describe('report arithmetic', () => {
-  it('counts as idle what is not busy, within 0 and 1', () => {
+  it('counts time that is not busy as idle, within 0 and 1', () => {
     expect(idleShare(6, 8)).toBe(0.25);
     expect(idleShare(9, 8)).toBe(0);
     expect(idleShare(0, 0)).toBeNull();
   });
 
-  it('sums by kind and weighs idle shares by time', () => {
+  it('sums steps by kind and weighs idle shares by time', () => {
     const rows = summarize([
       step({ wallSeconds: 1, idleShare: 0.2 }),
       step({ wallSeconds: 3, idleShare: 0.6, tailSeconds: 0.75 }),
@@ -61,11 +61,11 @@ describe('report arithmetic', () => {
     expect(tailShareOf([])).toBe(0);
   });
 
-  it('has no row of all when there is one kind', () => {
+  it('has no row of all steps when there is one kind', () => {
     expect(summarize([step({})]).map(({ kind }) => kind)).toEqual(['short']);
   });
 
-  it('takes the speed-up of totals', () => {
+  it('computes the speed-up from totals', () => {
     expect(speedupOf('wallSeconds', { wallSeconds: 4 }, { wallSeconds: 10 })).toBe(2.5);
     expect(speedupOf('wallSeconds', { wallSeconds: 4 }, null)).toBeNull();
     const engineSeconds = engineSecondsOf([step({}), step({ engineSeconds: 5 })]);
@@ -74,7 +74,7 @@ describe('report arithmetic', () => {
     expect(speedupOf('engineSeconds', { engineSeconds: null }, { engineSeconds: null })).toBeNull();
   });
 
-  it('calls a report invalid above 5 % clock lag, or when something is lost, twice or faulty', () => {
+  it('finds a report invalid above 5 % clock lag, or with lost, duplicated or faulty results', () => {
     const run = { policy: 'resume' as const, totals };
     expect(invalidities(0.05, [run])).toEqual([]);
     expect(invalidities(null, [run])).toEqual([]);

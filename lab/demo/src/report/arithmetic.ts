@@ -2,7 +2,7 @@ import { ROUND_KINDS, type RoundKind } from '@broomwagon/contracts';
 import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
 import type { RunReport } from './report';
 
-/** A report made with a simulated clock that lagged by more than this is invalid. */
+/** Largest lag of a simulated clock with which a report is valid, as a share. */
 export const MAX_CLOCK_LAG_SHARE = 0.05;
 
 /** Share of the engines' time in which they were not busy, 0 to 1; null when no time passed. */
@@ -10,7 +10,7 @@ export function idleShare(busySeconds: number, passedSeconds: number): number | 
   return passedSeconds <= 0 ? null : Math.min(1, Math.max(0, 1 - busySeconds / passedSeconds));
 }
 
-/** The steps of one kind, in sum and on average; `idleShare` and `tailShare` are weighted by wall time. */
+/** Sums and means of the steps of one kind; `idleShare` and `tailShare` are weighted by wall time. */
 export interface KindSummary extends Omit<StepReport, 'step' | 'roundId' | 'kind' | 'tailSeconds' | 'engineSeconds'> {
   kind: RoundKind | 'all';
   steps: number;
@@ -18,7 +18,7 @@ export interface KindSummary extends Omit<StepReport, 'step' | 'roundId' | 'kind
   meanTailSeconds: number;
 }
 
-/** A row per step kind that occurred, and one of all when there is more than one kind. */
+/** Returns a row per step kind that occurred, and a row of all steps if there is more than one kind. */
 export function summarize(steps: readonly StepReport[]): KindSummary[] {
   const rows = ROUND_KINDS.map((kind) =>
     summaryOf(
@@ -43,7 +43,7 @@ function summaryOf(kind: KindSummary['kind'], steps: readonly StepReport[]): Kin
     idleShare: measuredSeconds === 0 ? null : idleSeconds / measuredSeconds,
     meanTailSeconds: steps.length === 0 ? 0 : sum((step) => step.tailSeconds) / steps.length,
     tailShare: tailShareOf(steps),
-    // Of a step, as its wall time.
+    // Means per step, like the wall time.
     meanGenerationSeconds: steps.length === 0 ? 0 : sum((step) => step.meanGenerationSeconds) / steps.length,
     slowestGenerationSeconds: steps.length === 0 ? 0 : sum((step) => step.slowestGenerationSeconds) / steps.length,
     groupsAccepted: sum((step) => step.groupsAccepted),
@@ -59,7 +59,7 @@ export function tailShareOf(steps: readonly Pick<StepReport, 'wallSeconds' | 'ta
   return wallSeconds === 0 ? 0 : steps.reduce((sum, step) => sum + step.tailSeconds, 0) / wallSeconds;
 }
 
-/** Total against total; null without a baseline or without time. */
+/** Total of the baseline / total of the run; null without a baseline or without time. */
 export function speedupOf<Field extends 'wallSeconds' | 'engineSeconds'>(
   field: Field,
   run: Pick<RunReport, Field>,
@@ -69,13 +69,13 @@ export function speedupOf<Field extends 'wallSeconds' | 'engineSeconds'>(
   return others === null || seconds <= 0 ? null : others / seconds;
 }
 
-/** Time that the busiest engine worked in each step, in sum; null if one was not measured. */
+/** Sum over the steps of the time that the busiest engine worked, seconds; null if a step was not measured. */
 export function engineSecondsOf(steps: readonly StepReport[]): number | null {
   const seconds = steps.map((step) => step.engineSeconds);
   return seconds.includes(null) ? null : seconds.reduce<number>((sum, one) => sum + one!, 0);
 }
 
-/** What makes a report worthless, in words; empty when it is valid. */
+/** Reasons why a report is invalid, as sentences; empty if it is valid. */
 export function invalidities(
   clockLagShare: number | null,
   runs: readonly Pick<RunReport, 'policy' | 'totals'>[],
@@ -104,7 +104,7 @@ export function invalidities(
   return found;
 }
 
-/** 0.314 -> `31.4 %` */
+/** Formats a share: 0.314 -> `31.4 %`. */
 export function percent(share: number): string {
   return `${(share * 100).toFixed(1)} %`;
 }

@@ -19,14 +19,14 @@ const FRONTIER = [
   row('drip', 2, 3, 0.5),
 ];
 
-it('says what auto chose, why, and what no other policy beats', () => {
+it('reports the choices of auto with reasons, and the policies that no other beats', () => {
   const choices = new AutoChoices();
   const round = (step: number, overProvision: number, auto?: AutoChoice): void =>
     choices.add({ step, choice: { overProvision, auto } });
   expect(choices.report()).toBeNull();
   round(3, 1.25, { policy: 'resume', reason: 'best', groups: 64, frontier: FRONTIER });
   round(1, 1, { policy: 'wait', reason: 'unknown', groups: 0, frontier: [] });
-  // A status is asked for many times.
+  // The status of a round is read many times.
   round(2, 1, { policy: 'wait', reason: 'unknown', groups: 16, frontier: [] });
   round(2, 1, { policy: 'wait', reason: 'unknown', groups: 16, frontier: [] });
   round(4, 1.5);
@@ -43,7 +43,7 @@ it('says what auto chose, why, and what no other policy beats', () => {
   expect(autoText({ ...report, frontier: [] })).toHaveLength(1);
 });
 
-it('says in which steps a bound was broken, and what auto did', () => {
+it('reports the steps in which a bound was broken, and the reaction of auto', () => {
   const choices = new AutoChoices();
   const measured: AutoChoice['broken'] = { measured: ['maxWaste', 'maxLengthBias'] };
   const broken = [undefined, measured, measured, undefined, measured, { predicted: ['maxVersionSpan'] }] as const;

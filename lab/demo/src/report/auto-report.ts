@@ -10,7 +10,7 @@ export class AutoChoices {
     if (choice?.auto !== undefined) this.byStep.set(step, choice);
   }
 
-  /** Null if no round was chosen by `auto`. */
+  /** Returns the report; null if `auto` chose no round. */
   report(): AutoReport | null {
     const chosen = [...this.byStep].sort(([one], [other]) => one - other);
     if (chosen.length === 0) return null;
@@ -28,8 +28,8 @@ const BROKEN = {
 };
 
 /**
- * What it chose and why, which bounds were broken, and of the last predictions those that no other beats in speed and in
- * old tokens.
+ * Text about the choices of `auto`, their reasons, the broken bounds, and the last predictions that no other beats in
+ * speed and in old tokens.
  */
 export function autoText({ choices, frontier }: AutoReport): string[] {
   const chosen = bySteps(choices, (one) => `${nameOf(one.policy, one.overProvision)} (${one.reason})`);
@@ -50,7 +50,7 @@ export function autoText({ choices, frontier }: AutoReport): string[] {
 
 type Choice = AutoReport['choices'][number];
 
-/** One text for each series of consecutive steps with the same value; steps without a value are left out. */
+/** Writes one text per series of consecutive steps with the same value; steps without a value are left out. */
 function bySteps(choices: readonly Choice[], whatOf: (choice: Choice) => string | undefined): string[] {
   const runs: { from: number; to: number; what: string | undefined }[] = [];
   for (const choice of choices) {

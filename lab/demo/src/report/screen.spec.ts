@@ -85,7 +85,7 @@ describe('the report on the screen', () => {
     expect(text).toMatch(/Clock lag of the simulated engines: 1\.2 %; a report made with more than 5 % is invalid/);
   });
 
-  it('has the run without a rebalance beside the one with it, and simulated seconds', () => {
+  it('has runs with and without a rebalance, and simulated seconds', () => {
     const counts = { policy: 'tier-cost' as const, plans: 4, moves: 90 };
     const baseline = { ...run('wait', 30), rebalance: { ...counts, mode: 'off' as const, plans: 0, moves: 0 } };
     const text = reportText(
@@ -98,14 +98,14 @@ describe('the report on the screen', () => {
     expect(text).toMatch(/Speed-up over no rebalance: 1\.50/);
   });
 
-  it('does without a baseline and with real engines', () => {
+  it('leaves out speed-up and clock lag without a baseline and with real engines', () => {
     const engines = { count: 2, simulated: false, speed: null };
     const text = reportText(report({ baseline: null, speedup: null, clockLagShare: null, engines }));
     expect(text).not.toMatch(/Speed-up|Clock lag|simulated/);
     expect(text).toMatch(/on 2 engines, 8 groups per training step/);
   });
 
-  it('prints why it is invalid', () => {
+  it('has the reasons for which it is invalid', () => {
     expect(reportText(report({ clockLagShare: 0.2, notes: ['This report is invalid: lag'] }))).toMatch(
       /This report is invalid: lag/,
     );

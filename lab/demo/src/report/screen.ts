@@ -4,12 +4,12 @@ import { autoText } from './auto-report';
 import type { Report, RunReport } from './report';
 
 const HEAD = 'steps,count,mean wall,mean gen,slowest,idle,tail,share,groups,done,cut,requeued'.split(',');
-// Plain lines: they survive a copy into a mail.
+// Lines of plain characters survive a copy into a mail.
 const LINES = { mid: '-', 'mid-mid': '+', middle: ' ' };
 const NO_LINES = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '' };
 const NO_CORNERS = { 'bottom-left': '', 'bottom-right': '', left: '', 'left-mid': '', right: '', 'right-mid': '' };
 
-/** The report for people. */
+/** Formats the report as text. */
 export function reportText(report: Report): string {
   const { baseline, speedup, totals, engines } = report;
   const lines = [
@@ -76,7 +76,7 @@ function rebalanceText({ rebalance }: RunReport): string {
   return mode === 'off' ? ', no rebalance' : `, rebalance ${mode} (${policy}, ${plans} plans, ${moves} moves)`;
 }
 
-/** A row per step kind. */
+/** Formats a table with a row per step kind. */
 export function kindTable(rows: readonly KindSummary[]): string {
   const table = new Table({
     head: HEAD,

@@ -2,12 +2,12 @@ import { expect, it } from 'vitest';
 import { parseOptions } from '../options/parse-options';
 import { loadOf } from './environments';
 
-it('leaves room for larger rounds of a trainer that connects after a small example', () => {
+it('leaves workers and engines room for larger rounds of a trainer that connects after a small example', () => {
   const options = parseOptions(['--steps', '1', '--groups', '2', '--samples', '1', '--workers', '1']);
   expect(loadOf(options)).toMatchObject({ workerConcurrency: 64, inflightPerEngine: 64 });
 });
 
-it('gives workers room for a round without one of them', () => {
+it('gives each worker room for its part of a round if one worker is missing', () => {
   const options = parseOptions(['--groups', '64', '--samples', '8', '--workers', '2', '--tail-policy', 'wait']);
   expect(loadOf(options)).toMatchObject({ requestsPerRound: 512, workerConcurrency: 384 });
 });

@@ -3,10 +3,10 @@ import type { PoolName } from '@broomwagon/contracts';
 import type { MessagingConnection } from '@broomwagon/messaging';
 import { recordEvents } from '../../../laboratory/src/events/record-events';
 
-/** Events that the relay has not published yet when the last round is closed are waited for this long. */
+/** Time to wait for the last events, which the relay may publish after the last round is closed. */
 const LAST_EVENTS_MS = 1_500;
 
-/** A file of all events of a pool, one JSON object a line, as `npm run lab -- whatif` reads it. */
+/** A file of all events of a pool, one JSON object per line, for `npm run lab -- whatif`. */
 export class EventsFile {
   private lines: string[] = [];
   private writing: Promise<void> = Promise.resolve();
@@ -24,7 +24,7 @@ export class EventsFile {
     return new EventsFile(await open(path, 'w'), connection, pool);
   }
 
-  /** Ends the recording; everything that was published is in the file. @throws what went wrong while writing */
+  /** Ends the recording after all published events are in the file. @throws the error of a failed write */
   async stop(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, LAST_EVENTS_MS));
     await this.end();
@@ -32,7 +32,7 @@ export class EventsFile {
     await this.file.close();
   }
 
-  /** Events that come while a write is under way are written together. */
+  /** Adds an event; events that arrive during a write are written together. */
   private add(line: string): void {
     this.lines.push(line);
     if (this.lines.length > 1) return;

@@ -1,13 +1,13 @@
 import type { PoolName } from '@broomwagon/contracts';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 
-/** After it the key of a run that was killed is no longer valid, milliseconds. */
+/** Time after which the key of a killed run expires, milliseconds. */
 const EXPIRES_MS = 604_800_000;
 
-/** What `ConnectionsConfig.redisConfig` returns. */
+/** Settings of Redis, as returned by `ConnectionsConfig.redisConfig`. */
 export type RedisConfig = Parameters<typeof connectRedis>[0] & { keyPrefix: string };
 
-/** Makes a key for the gateway of a run. @throws BroomwagonError UNAVAILABLE */
+/** Creates a key for the gateway of a run. @throws BroomwagonError UNAVAILABLE */
 export function createGatewayKey(redis: RedisConfig, pool: PoolName) {
   return withStore(redis, (store) =>
     store.create({ name: 'npm start', role: 'trainer', pools: [pool], expiresInMs: EXPIRES_MS }),

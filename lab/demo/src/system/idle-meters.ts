@@ -3,7 +3,7 @@ import type { EngineMeter } from '../../../../apps/trainer/src/loop/trainer-loop
 import { idleShare } from '../report/arithmetic';
 import type { SimulatorClient, SimulatorState } from './simulator-client';
 
-/** Exact: from the engines' own account of their time. */
+/** Exact meter, which reads the simulated engines' own counts of their time. */
 export class SimulatorIdleMeter implements EngineMeter {
   private start: SimulatorState = { busySeconds: 0, busyOfEngine: [], simulatedSeconds: 0, clockLagShare: 0 };
 
@@ -23,7 +23,7 @@ export class SimulatorIdleMeter implements EngineMeter {
   }
 }
 
-/** An estimate for real engines: the share of looks at which an engine had no request in flight, weighted by time. */
+/** Estimate for real engines: share of observations without requests in flight on an engine, weighted by time. */
 export class LeaseIdleMeter implements EngineMeter {
   private lastMs = 0;
   private idleMs = 0;

@@ -1,7 +1,7 @@
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 type EndSignal = keyof typeof EXIT_CODES;
 
-/** A person or a supervisor ended the run. */
+/** Thrown when a signal ends the run. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 
@@ -10,7 +10,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** Ctrl-C and SIGTERM: the first ends the run cleanly, the second at once. */
+/** Handles Ctrl-C and SIGTERM: the first signal ends the run cleanly, the second at once. */
 export class Interruption {
   private readonly controller = new AbortController();
   private clean = false;
@@ -24,24 +24,24 @@ export class Interruption {
     for (const signal of Object.keys(EXIT_CODES) as EndSignal[]) process.on(signal, () => this.take(signal));
   }
 
-  /** Aborts with the first signal. */
+  /** Signal that aborts with the first interruption. */
   get signal(): AbortSignal {
     return this.controller.signal;
   }
 
-  /** The work, or Interrupted as soon as a signal comes. */
+  /** Resolves with the result of the work, or rejects with Interrupted as soon as a signal arrives. */
   async or<T>(work: Promise<T>): Promise<T> {
     // Output of the work after the interruption is dropped.
     work.catch(() => undefined);
     return Promise.race([work, this.interrupted]);
   }
 
-  /** Before this, what a second signal has to kill. */
+  /** Sets the function that a second signal calls before the process exits. */
   onSecond(kill: () => void): void {
     this.atSecond = kill;
   }
 
-  /** From now on a signal is the expected end: exit code 0. */
+  /** Makes a signal the expected end from now on, with exit code 0. */
   exitsCleanly(): void {
     this.clean = true;
   }

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Operations } from '../../../../apps/trainer/src/loop/operations';
 import { watchEngines, watchServer, type OutageOptions } from './outage-watch';
 
-describe('the watch over servers and engines of others', () => {
+describe('the watch over servers and engines that the run has not started', () => {
   const said: string[] = [];
   let stopping = new AbortController();
   afterEach(() => {
@@ -49,7 +49,7 @@ describe('the watch over servers and engines of others', () => {
     await watch;
   });
 
-  it('fails the run with the cause when a server stays away', async () => {
+  it('fails the run with the cause when a server does not answer for too long', async () => {
     await expect(
       watchServer(
         serverThat(async () => false),

@@ -6,18 +6,18 @@ import { RunFailure } from './run-failure';
 
 const POLL_MS = 1_000;
 
-/** How an outage of something that is not ours to start again is told and ended. */
+/** Options for outages of servers and engines that the run cannot restart. */
 export interface OutageOptions {
   say: (line: string) => void;
   signal: AbortSignal;
-  /** The run fails when an outage lasts longer, milliseconds. */
+  /** Longest outage before the run fails, milliseconds. */
   giveUpAfterMs: number;
   /** Pause between two checks, milliseconds. Default 1,000. */
   pollMs?: number;
 }
 
 /**
- * Watches a NATS or Redis server that was given by address: prints when it stops answering and when it answers again.
+ * Watches a NATS or Redis server that was given by address, and prints when it stops answering and answers again.
  * @throws RunFailure when it has not answered for `giveUpAfterMs`
  */
 export async function watchServer(server: ServerHandle, options: OutageOptions): Promise<void> {
@@ -43,9 +43,9 @@ export async function watchServer(server: ServerHandle, options: OutageOptions):
 }
 
 /**
- * Watches the states of the engines in the load-balancer: prints a line when one stops being ready, and when it is
- * ready again.
- * @throws RunFailure when none has been ready for `giveUpAfterMs`
+ * Watches the states of the engines in the load-balancer, and prints a line when an engine stops being ready, and when
+ * it is ready again.
+ * @throws RunFailure when no engine has been ready for `giveUpAfterMs`
  */
 export async function watchEngines(operations: Operations, options: OutageOptions): Promise<void> {
   const { say, signal, giveUpAfterMs, pollMs = POLL_MS } = options;
@@ -54,7 +54,7 @@ export async function watchEngines(operations: Operations, options: OutageOption
   for (;;) {
     await delay(pollMs, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return;
-    // NATS, Redis or the load-balancer is unavailable: their own watches report that.
+    // An unavailable NATS, Redis or load-balancer is reported by its own watch.
     const status = await operations.call('lb.status', {}).catch(() => undefined);
     if (status === undefined) continue;
     for (const { serverId, state } of status.perServer) {

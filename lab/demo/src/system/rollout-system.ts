@@ -29,39 +29,39 @@ import { Supervisor } from './supervisor';
 const CALL_DEADLINE_MS = 60_000;
 const READY_TIMEOUT_MS = 60_000;
 const GRACE_MS = 8_000;
-/** NATS or Redis that is not ours to start again may be away for this long: calls are repeated no longer. */
+/** Longest outage of a given NATS or Redis: calls are not repeated for longer. */
 const SERVER_GIVE_UP_MS = CALL_DEADLINE_MS;
-/** Engines that load weights are silent for minutes. */
+/** Longest time without a ready engine: engines that load weights are silent for minutes. */
 const ENGINES_GIVE_UP_MS = 600_000;
 
-/** What a started system is reached by. */
+/** Clients and settings to use a started system. */
 export interface StartedSystem {
   pool: PoolName;
   /** Settings of programs that connect to NATS and Redis as this user. */
   settingsOf: Services['settingsOf'];
   client: TypedClient;
-  /** The operations of the trainer, over NATS or over HTTP. */
+  /** Operations of the trainer, over NATS or over HTTP. */
   operations: Operations;
   /** All operations, over NATS. */
   control: Operations;
   fleet: Fleet;
-  /** Undefined with real engines. */
+  /** Client of the simulated engines; undefined with real engines. */
   simulator?: SimulatorClient;
-  /** How often the simulated engines were started again: each restart resets their clocks. */
+  /** Number of restarts of the simulated engines, each of which resets their clocks. */
   simulatorRestarts(): number;
   /** Operations of operators, over NATS. */
   operator: Operations;
-  /** The sum of a counter of the coordinator over all series with a label, such as `outcome="sent"`. */
+  /** Sum of a counter of the coordinator over all series with a label, such as `outcome="sent"`. */
   metric(name: string, label: string): Promise<number>;
 }
 
-/** NATS, Redis and all our applications as processes of this one; ends whatever it started, in any state. */
+/** Starts NATS, Redis and all our applications as child processes, and can stop them in any state. */
 export class RolloutSystem {
   /** Temporary files of this run; removed by `stop`. */
   readonly folder = mkdtempSync(join(tmpdir(), 'broomwagon-'));
   readonly logFolder: string;
   readonly supervisor: Supervisor;
-  /** This file is `<dist>/apps/trainer/src/system/rollout-system.js`. */
+  /** Folder of the build; the compiled file is `<dist>/lab/demo/src/system/rollout-system.js`. */
   private readonly distFolder = join(__dirname, '../../../..');
   private readonly group: ProcessGroup;
   private readonly stopping = new AbortController();
@@ -84,7 +84,7 @@ export class RolloutSystem {
 
   /**
    * Starts everything and registers the engines.
-   * @param realEngines engines that were asked already; empty = simulated ones
+   * @param realEngines detected real engines; empty = simulated engines are started
    * @throws BroomwagonError with the end of the log of the service that did not start
    */
   async start(realEngines: readonly FleetEngine[]): Promise<StartedSystem> {
@@ -97,7 +97,7 @@ export class RolloutSystem {
       this.watchServer(server);
     }
 
-    // Given servers get a separate pool: another system may use the usual one.
+    // Given servers get a separate pool, since another system may use the default pool.
     const runId = randomBytes(4).toString('hex');
     const own = nats.source !== 'environment' && redis.source !== 'environment';
     const pool = this.options.pool ?? (own ? 'local' : `local-${runId}`);
@@ -140,7 +140,7 @@ export class RolloutSystem {
     return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
   }
 
-  /** The NATS_* and REDIS_* settings of the environment hold here as they do for the services. */
+  /** Connection settings of a user; the NATS_* and REDIS_* variables of the environment apply, as for the services. */
   private async connectionsOf(user: string): Promise<ConnectionsConfig> {
     const env = { ...process.env, ...(await this.services!).settingsOf(user) };
     return loadConfig(ConnectionsConfig, { env, alsoKnown: ['BROOMWAGON_CACHE'] });
@@ -152,7 +152,7 @@ export class RolloutSystem {
     return connection;
   }
 
-  /** Writes every event of the pool from now on to a file. */
+  /** Starts to write every event of the pool to a file. */
   async record(path: string): Promise<EventsFile> {
     return EventsFile.create(path, await this.connect('viewer'), this.pool!);
   }
@@ -169,7 +169,7 @@ export class RolloutSystem {
     if (!keepFolder) await rm(this.folder, { recursive: true, force: true });
   }
 
-  /** SIGKILL to every process of ours, for those who cannot wait. NATS and Redis end with this process. */
+  /** Sends SIGKILL to all our processes, after a second interruption. NATS and Redis end with this process. */
   kill(): void {
     this.stopping.abort();
     this.supervisor.stop();
@@ -183,7 +183,7 @@ export class RolloutSystem {
     await Promise.all(workers.map((name) => this.startService(name, 'worker', workerEnvironment(plan, name))));
   }
 
-  /** The REST API, and a token for it that ends with this run. */
+  /** Starts the REST API, with a token that ends with this run. */
   private async startAdminApi(connections: Record<string, string>): Promise<void> {
     const token = randomBytes(32).toString('base64url');
     const environment = { ...connections, ADMIN_TOKEN_SHA256: hashOfToken(token) };
@@ -197,9 +197,9 @@ export class RolloutSystem {
     this.say(`Try:       BROOMWAGON_URL=http://127.0.0.1:${port} BROOMWAGON_TOKEN=${token} npx broomwagon status`);
   }
 
-  /** The gateway, with a key that ends with this run; without one if API_KEYS is off. */
+  /** Starts the gateway, with a key that ends with this run; without a key if API_KEYS is off. */
   private async startGateway(plan: SystemPlan): Promise<GatewayClient> {
-    // Keys are made by those who may write them.
+    // The key is created as the user of admin-api, who may write keys.
     const redis = (await this.connectionsOf('admin-api')).redisConfig();
     let key: string | undefined;
     if (process.env.API_KEYS !== 'off') {
@@ -238,7 +238,7 @@ export class RolloutSystem {
     await this.supervisor.start(service, restarted);
   }
 
-  /** All simulated engines in one process. Started again, it has the same ports and forgets what it was running. */
+  /** Starts all simulated engines in one process. A restarted process has the same ports and none of its requests. */
   private async startSimulator(): Promise<{ client: SimulatorClient; engines: FleetEngine[] }> {
     const { engines, lengths, seed = DEFAULTS.seed } = this.options;
     const readyFile = join(this.folder, 'engine-simulator.json');
@@ -284,7 +284,7 @@ export class RolloutSystem {
   }
 }
 
-/** What the engine simulator writes when all its engines listen. */
+/** File that the engine simulator writes when all its engines listen. */
 interface SimulatorReady {
   pid: number;
   servers: { serverId: string; url: string }[];

@@ -1,4 +1,4 @@
-/** The run cannot continue; printed with advice on what to do next. */
+/** Thrown when the run cannot continue; printed with advice. */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
 

@@ -1,23 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { BroomwagonError } from '@broomwagon/contracts';
 
-/** Engines that ended are started again meanwhile. */
+/** Time to repeat calls, in which ended engines are restarted. */
 const UNREACHABLE_DEADLINE_MS = 30_000;
 const RETRY_PAUSE_MS = 250;
 
-/** The account of all engines together, since their start or the last reset. */
+/** Times of all engines together, since their start or the last reset. */
 export interface SimulatorState {
   /** Simulated time in which engines had work, summed over the engines, seconds. */
   busySeconds: number;
-  /** The same of each engine. */
+  /** Simulated time in which each engine had work, seconds. */
   busyOfEngine: number[];
   /** Simulated time that passed, summed over the engines, seconds. */
   simulatedSeconds: number;
-  /** How far the clock that lags most fell behind while its engine was busy, as a share. */
+  /** Share by which the clock that lags most fell behind while its engine was busy. */
   clockLagShare: number;
 }
 
-/** The control side of simulated engines (not part of any engine's protocol). */
+/** Client of the simulated engines' own routes, which are not part of any engine's protocol. */
 export class SimulatorClient {
   constructor(private readonly urls: readonly string[]) {}
 
@@ -42,7 +42,7 @@ export class SimulatorClient {
     };
   }
 
-  /** Ends all requests and forgets all counts: the same prompts get the same lengths again. */
+  /** Ends all requests and resets all counts, so that the same prompts get the same lengths again. */
   async reset(): Promise<void> {
     await Promise.all(this.urls.map((url) => this.ask(`${url}/simulator/reset`, { method: 'POST', body: '{}' })));
   }

@@ -22,7 +22,7 @@ describe('the supervisor', () => {
 
   const program = (code: string): [string, ...string[]] => [process.execPath, '-e', code];
 
-  it('starts a killed service again and prints it', async () => {
+  it('restarts a killed service and prints this', async () => {
     const supervisor = new Supervisor((line) => said.push(line));
     const service = await group.start({ name: 'svc', command: program('setInterval(() => {}, 1000)') });
     const before = service.pid;
@@ -35,7 +35,7 @@ describe('the supervisor', () => {
     supervisor.stop();
   });
 
-  it('fails the run with the end of the log when a service keeps dying', async () => {
+  it('fails the run with the end of the log when a service keeps ending', async () => {
     const supervisor = new Supervisor((line) => said.push(line));
     const service = await group.start({ name: 'svc', command: program('console.log("out of luck"); process.exit(7)') });
     supervisor.watch(service);
@@ -45,7 +45,7 @@ describe('the supervisor', () => {
     expect(said.filter((line) => line.includes('it is restarted'))).toHaveLength(3);
   });
 
-  it('continues for as long as a service dies only now and then', async () => {
+  it('continues as long as a service ends only now and then', async () => {
     let nowMs = 0;
     const supervisor = new Supervisor(
       (line) => said.push(line),
@@ -57,9 +57,9 @@ describe('the supervisor', () => {
     supervisor.stop();
   });
 
-  it('starts a service again that ends while it starts', async () => {
+  it('restarts a service that ends during its start', async () => {
     const supervisor = new Supervisor((line) => said.push(line));
-    // Ends at its first start, and lives from the second on.
+    // The service ends at its first start, and runs from the second start on.
     const mark = join(folder, 'started');
     const code = `const fs = require('fs'), mark = ${JSON.stringify(mark)};
       if (!fs.existsSync(mark)) { fs.writeFileSync(mark, ''); process.kill(process.pid, 'SIGKILL'); }
@@ -72,7 +72,7 @@ describe('the supervisor', () => {
     supervisor.stop();
   });
 
-  it('gives up a service that never starts, with the end of its log', async () => {
+  it('gives up on a service that never starts, with the end of its log', async () => {
     const supervisor = new Supervisor((line) => said.push(line));
     const code = 'console.log("wrong setting"); process.exit(3)';
     const service = group.add({ name: 'svc', command: program(code), ready: async () => false });
@@ -81,7 +81,7 @@ describe('the supervisor', () => {
     );
   });
 
-  it('tells when a service has been started again', async () => {
+  it('calls back when a service has been restarted', async () => {
     const supervisor = new Supervisor((line) => said.push(line));
     const service = group.add({ name: 'svc', command: program('setInterval(() => {}, 1000)') });
     let restarts = 0;

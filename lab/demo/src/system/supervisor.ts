@@ -3,7 +3,7 @@ import { isBroomwagonError } from '@broomwagon/contracts';
 import type { ManagedProcess, ProcessExit } from '@broomwagon/testing';
 import { RunFailure } from './run-failure';
 
-/** A process that ends more often than this within the window is broken; one that ends now and then is not. */
+/** Most restarts of a process within the window; a process that ends more often fails the run. */
 const MAX_RESTARTS = 3;
 const RESTART_WINDOW_MS = 60_000;
 const RESTART_PAUSE_MS = 200;
@@ -11,8 +11,8 @@ const SHOWN_LOG_LINES = 15;
 const ADVICE = 'The reason is above. If the machine ran out of memory, use fewer --groups or --samples.';
 
 /**
- * Keeps processes running: one that ends is started again, on its own data and ports, also when it ends while it
- * starts. A process that keeps ending fails the run with the end of its log.
+ * Keeps processes running: a process that ends is restarted with its data and ports, also if it ends during its start.
+ * A process that keeps ending fails the run with the end of its log.
  */
 export class Supervisor {
   private stopped = false;
@@ -44,13 +44,13 @@ export class Supervisor {
     this.keepRunning(service, restarted).catch((error: unknown) => this.failWith(error));
   }
 
-  /** Fails the run, unless it has ended. */
+  /** Fails the run, unless the supervisor is stopped. */
   failWith(error: unknown): void {
     if (this.stopped) return;
     this.fail(error instanceof RunFailure ? error : new RunFailure((error as Error).message, [ADVICE], error));
   }
 
-  /** From now on processes may end. */
+  /** Stops watching: processes may end from now on. */
   stop(): void {
     this.stopped = true;
   }
@@ -75,7 +75,7 @@ export class Supervisor {
       try {
         return await service.start();
       } catch (error) {
-        // One that is only slow has been ended by us: another start would be as slow.
+        // A process that was only slow was ended by us, and another start would be as slow.
         if (this.stopped || !isBroomwagonError(error, 'UNAVAILABLE') || service.lastExit === undefined) throw error;
         await this.countRestart(service, service.lastExit);
         const how = describeExit(service.lastExit);
@@ -85,7 +85,7 @@ export class Supervisor {
     }
   }
 
-  /** @throws RunFailure when the process has been started again too often */
+  /** @throws RunFailure when the process has been restarted too often */
   private async countRestart(service: ManagedProcess, exit: ProcessExit): Promise<void> {
     const nowMs = this.nowMs();
     const recent = (this.restartsMs.get(service) ?? []).filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS);
