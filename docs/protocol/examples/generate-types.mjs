@@ -1,5 +1,5 @@
-// Makes TypeScript types of the protocol from asyncapi.json with json-schema-to-typescript: one for each schema, and
-// `Operations` and `Events`, which name the types of each operation and event.
+// Generates TypeScript types of the protocol from asyncapi.json with json-schema-to-typescript: one per schema, and
+// `Operations` and `Events`, which map operations and events to their types.
 //
 //   node docs/protocol/examples/generate-types.mjs src/protocol.ts
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { compile } from 'json-schema-to-typescript';
 
 const { channels, components } = JSON.parse(readFileSync(new URL('../asyncapi.json', import.meta.url), 'utf8'));
 
-/** The generator makes another type of each reference that has more than `$ref`, and looks for types in `$defs`. */
+/** Reduces references to a `$ref` into `$defs`, since the generator creates another type for any other reference. */
 function plainReferences(schema) {
   if (Array.isArray(schema)) return schema.map(plainReferences);
   if (typeof schema !== 'object' || schema === null) return schema;
@@ -25,7 +25,7 @@ const events = names('event').map((name) => `  '${name.replace('event.', '')}': 
 const types = await compile({ $defs: plainReferences(components.schemas) }, 'Protocol', {
   additionalProperties: false,
   unreachableDefinitions: true,
-  // Else a list of at least one is a tuple, which no ordinary list fits.
+  // Without this option, a list of at least one item is a tuple, to which no ordinary list can be assigned.
   ignoreMinAndMaxItems: true,
   bannerComment: '// Made from docs/protocol/asyncapi.json.',
 });

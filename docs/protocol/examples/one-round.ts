@@ -1,4 +1,4 @@
-// One round with the typed client: a trainer, and a worker that makes up its tokens where others would call an engine.
+// One round with the typed client: a trainer, and a worker that invents its tokens instead of calling an engine.
 //
 //   NATS_URL=nats://127.0.0.1:4222 POOL=default node one-round.js
 import { randomUUID } from 'node:crypto';
@@ -19,7 +19,7 @@ async function main(): Promise<void> {
   });
   await nats.flush();
   const workerId = `worker-${randomUUID()}`;
-  // Without heartbeats, so everything below must be done within the time to live.
+  // The worker sends no heartbeats, so the whole round must end within its time to live.
   const registration = { workerId, registrationId: randomUUID(), ttlMs: 600_000 };
   const { workerEpoch } = await client.call('worker.register', registration);
 
@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   await nats.close();
 }
 
-/** One request: a lease of a server, its tokens, their place in the payload store, and the lease given back. */
+/** Runs one request: acquires a lease, stores the tokens as a payload, completes the request and releases the lease. */
 async function run(client: Client, worker: Worker, { job, requestId, attempt }: Claim): Promise<void> {
   const lease = await client.call('lb.acquire', { acquireId: randomUUID(), requestId, ...worker, waitMs: 20_000 });
   const tokens: SegmentPayload = { tokenIds: [1, 2, 3], text: 'one two three' };

@@ -3,10 +3,12 @@
 //   NATS_URL=nats://127.0.0.1:4222 node docs/protocol/examples/trainer.mjs --job demo --prompts 20 --out results/
 //   GATEWAY_URL=http://127.0.0.1:30000 GATEWAY_KEY=... node docs/protocol/examples/trainer.mjs ...
 //
-// GATEWAY_URL may name several replicas of a gateway, separated by commas. Only a call over NATS needs the package nats.
+// GATEWAY_URL may name several replicas of a gateway, separated by commas. Only a call over NATS needs the package
+// nats.
 //
-// It rolls out its data step by step and writes one file for each step. Kill it at any moment and start it again
-// (here or elsewhere): it takes the job over, fences the previous trainer, and continues after the last trained step.
+// The trainer rolls out its data step by step and writes one file per step. It may be killed at any moment and started
+// again (here or elsewhere): then it takes over the job, fences the previous trainer, and continues after the last
+// trained step.
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -78,7 +80,7 @@ async function connectNats() {
   };
 }
 
-/** After a call that got no answer, the next one goes to the next replica. */
+/** Calls a gateway; after a call without an answer, the next call goes to the next replica. */
 function useGateway(urls, key) {
   const headers = { 'Content-Type': 'application/json', ...(key && { Authorization: `Bearer ${key}` }) };
   let failures = 0;
@@ -129,7 +131,7 @@ async function call(operation, about, deadlineMs = 60_000) {
   }
 }
 
-/** One file for each trained step, with the groups of the step, those that were lost, and all ids submitted until then. */
+/** File of a trained step: the groups of the step, the lost groups, and all ids submitted until then. */
 const fileOf = (step) => join(out, `step-${step}.json`);
 const heldSteps = () => {
   const steps = [];
@@ -140,10 +142,10 @@ const heldSteps = () => {
 };
 
 let trainerEpoch;
-/** Id of the last takeover: a job that it did not find is made under it. */
+/** Id of the last takeover; a job that the takeover did not find is created with it. */
 let takeoverId;
 let round;
-/** Known submitted ids, including those of trained groups. */
+/** Ids of all groups known to be submitted, trained ones included. */
 let submitted;
 
 /**
@@ -176,7 +178,7 @@ async function takeOver() {
       await reconcile({ step, groups: page, isLast: start + 1_024 >= trained.length });
     }
   }
-  // Redis has all steps that it counts. Ask it which of the later groups it knows.
+  // Redis has all steps that it counts. A query returns the later groups that it does not know.
   submitted = new Set(held[found.stepsTrained - 1]?.submitted);
   for (const { groups } of held) for (const { groupId } of groups) submitted.add(groupId);
   const asked = trainerEpoch ? data.map(({ groupId }) => groupId).filter((groupId) => !submitted.has(groupId)) : [];
@@ -195,7 +197,7 @@ async function openRound() {
   const remainingGroups = data.length - submitted.size;
   const plan = await call('round.next', { job, groupsPerStep, remainingGroups, policy, trainerEpoch });
   if (plan.kind === 'done') return undefined;
-  // Of several trainers that found no job, one makes it; the others are answered FENCED.
+  // If several trainers found no job, one creates it; the others are answered FENCED.
   if (!trainerEpoch) ({ trainerEpoch } = await call('job.reconcile', { job, takeoverId, groupIds: [] }));
   const { step, kind, planId, neededGroups, newGroups, takeGroups } = plan;
   const roundId = `step-${step}`;
@@ -238,7 +240,7 @@ async function segmentsOf({ segments, segmentsFollow, requestId }) {
   return all;
 }
 
-/** Adds ids and text of a sample, and the oldest and newest weight version of its tokens; without tokens: of the round. */
+/** Adds ids and text of a sample, and the oldest and newest weight version of its tokens or, without any, its round. */
 async function readSample(sample, roundWeightVersion) {
   const segments = await segmentsOf(sample);
   sample.tokens = [];
@@ -256,7 +258,7 @@ async function readSample(sample, roundWeightVersion) {
   sample.weightVersions = [Math.min(...versions), Math.max(...versions)];
 }
 
-/** Reads groups as they are accepted, until the round is complete. The cursor of the last page proves which ones. */
+/** Reads groups as they are accepted, until the round is complete. The last cursor proves which groups were read. */
 async function readResults({ roundId, weightVersion }) {
   const groups = [];
   for (let cursor; ;) {
@@ -303,7 +305,7 @@ async function trainStep() {
   return true;
 }
 
-/** Whether Redis has lost changes. A payload may also be missing because of another trainer: the status tells which. */
+/** Whether Redis has lost changes. A payload may also be missing because of another trainer, which the status shows. */
 async function hasLost({ code }) {
   if (code === 'GENERATION_CHANGED' || code === 'ROUND_MISMATCH') return true;
   if (code !== 'PAYLOAD_NOT_FOUND') return false;

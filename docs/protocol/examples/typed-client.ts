@@ -1,4 +1,4 @@
-// A client of the whole protocol, typed by what generate-types.mjs makes.
+// Client of the whole protocol with the types that generate-types.mjs generates.
 import type { NatsConnection, Subscription } from 'nats';
 import type { ErrorReply, Events, Operations, WireError } from './protocol';
 
@@ -14,7 +14,7 @@ export class Client {
     private readonly pool: string,
   ) {}
 
-  /** One request. @throws ProtocolError what the service answers */
+  /** Sends one request. @throws ProtocolError with the error of the service */
   async call<Name extends keyof Operations>(
     operation: Name,
     body: Operations[Name]['request'],
