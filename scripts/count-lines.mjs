@@ -1,19 +1,19 @@
-// `node scripts/count-lines.mjs [--long] [COMMIT ...]`: lines of TypeScript and Lua of each app and library at each commit
-// (default HEAD), and how the last differs from the first. `code` is without blank lines and comments. `--long` lists the
-// lines of more than 120 characters of the last commit.
+// `node scripts/count-lines.mjs [--long] [COMMIT ...]`: lines of TypeScript and Lua of each app and library at each
+// commit (default HEAD), and how the last differs from the first. `code` is without blank lines and comments. `--long`
+// lists the lines of more than 120 characters of the last commit.
 import { execFileSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { root } from './prepare.mjs';
 
 const MAX_LINE = 120;
-/** Where files of lab/ were while there was no lab/. */
+/** Former paths of files of lab/, from before there was a lab/. */
 const LAB_BEFORE = [
   /^(bench|apps\/(engine-simulator|laboratory))\//,
   /^libs\/policies\/src\/(jobs|prompt-lengths|routing)\//,
   /^libs\/policies\/src\/(admission\/slow-start|engine-model\/(engine-model|lockstep-engines|min-heap))\.ts$/,
   /^libs\/policies\/src\/lengths\/(length-trace|random-stream|response-length)\.ts$/,
 ];
-/** Where files of lab/ and libs/testing were that were moved later. */
+/** Former paths of files that were moved to lab/ and libs/testing later. */
 const MOVED = [
   /^libs\/(contracts\/src\/schema\/|messaging\/src\/events\/record-events\.ts$)/,
   /^libs\/policies\/src\/(engine-model\/engine-parameters|lengths\/length-presets|tail\/pins)\.ts$/,
@@ -29,7 +29,7 @@ const git = (args, input) =>
     stdio: ['pipe', 'pipe', 'inherit'],
   });
 
-/** The part of the repository a file belongs to: `tests`, `lab`, or the app or library. */
+/** Part of the repository to which a file belongs: `tests`, `lab`, or the app or library. */
 function partOf(path, hasLab) {
   if (/\.(spec|fixture)\.ts$|^(test|libs\/testing)\//.test(path)) return 'tests';
   if (path.startsWith('lab/') || MOVED.concat(hasLab ? [] : LAB_BEFORE).some((old) => old.test(path))) return 'lab';

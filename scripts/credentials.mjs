@@ -1,6 +1,6 @@
-// Makes a random password for each user of deploy/nats and deploy/redis. FOLDER/passwords.env is for NATS and Redis,
-// FOLDER/USER.env for programs that connect as USER. Passwords that are there stay, also those of your own, which begin
-// with a letter and have only letters, digits and `_`. FOLDER is .credentials by default.
+// Creates a random password for each user of deploy/nats and deploy/redis. FOLDER/passwords.env is for NATS and Redis,
+// FOLDER/USER.env for programs that connect as USER. Existing passwords stay, also your own; they must begin with a
+// letter and have only letters, digits and `_`. FOLDER is .credentials by default.
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ for (const [index, line] of before.split('\n').entries()) {
   if (line.trim() === '') continue;
   const [, name, password] = /^(\w+)=([A-Za-z]\w*)$/.exec(line) ?? [];
   if (name === undefined) {
-    // Not the line itself: it may hold a password.
+    // The message leaves out the line itself, which may have a password.
     console.error(`error: line ${index + 1} of ${passwordsFile} is not NAME=PASSWORD; nothing was changed`);
     process.exit(2);
   }
@@ -30,7 +30,7 @@ for (const [index, line] of before.split('\n').entries()) {
 }
 const known = passwords.size;
 for (const [, , variable] of [...natsUsers, ...redisUsers]) {
-  // NATS reads the value of a variable as a value of its configuration: one that begins with a letter is text.
+  // NATS parses the value of a variable like a value of its configuration: text must begin with a letter.
   if (!passwords.has(variable)) passwords.set(variable, `p${randomBytes(24).toString('hex')}`);
 }
 

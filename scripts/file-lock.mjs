@@ -2,12 +2,12 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 const RETRY_MS = 100;
-/** Longer than any build; then the holder hangs, or its process id belongs to another program. */
+/** Longest wait, longer than any build: after it, the holder hangs, or its process id belongs to another program. */
 const MAX_WAIT_MS = 600_000;
 
 /**
- * Runs the work while no other process holds the lock, which is a file with the id of its holder. A lock whose holder has
- * ended is taken over. Blocks this process while it waits.
+ * Runs the work while no other process holds the lock, which is a file with the id of its holder. A lock whose holder
+ * has ended is taken over. Blocks this process while it waits.
  * @throws Error after ten minutes
  */
 export function withFileLock(path, work) {
@@ -29,7 +29,7 @@ export function withFileLock(path, work) {
   }
 }
 
-/** A link appears with its content, and only if there is none. */
+/** Takes the lock if it is free. A link appears with its content, and only if the path does not exist. */
 function hasTaken(path, own) {
   try {
     linkSync(own, path);
@@ -60,7 +60,7 @@ function isAlive(pid) {
   }
 }
 
-/** Another process may have taken the lock over in the meantime: its lock is put back. */
+/** Removes the lock of an ended holder. If another process has taken the lock over meanwhile, its lock is put back. */
 function removeLockOf(holder, path, own) {
   const removed = `${own}.removed`;
   try {

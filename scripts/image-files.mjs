@@ -1,5 +1,5 @@
-// Copies from a build to FOLDER what the image needs beside node_modules: the programs without tests and what only tests
-// use. With `--simulator` the simulated engines instead.
+// Copies the files that the image needs beside node_modules from a build to FOLDER: the programs, without tests and
+// files that only tests use. With `--simulator`, copies the simulated engines instead.
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -13,7 +13,7 @@ const SERVICES = [
   'package.json',
 ];
 const SIMULATOR = ['dist/lab/engine-simulator', 'dist/lab/models'];
-/** Also source maps, which Node does not read by default, and the reference trainer, which is a part of `npm start`. */
+/** Files left out, also source maps (Node reads none by default) and the reference trainer (for `npm start`). */
 const LEFT_OUT = /\.(spec\.js|fixture\.js|map|md)$|^dist\/(libs\/testing|apps\/trainer|lab\/\S+\/test-engine\.js)$/;
 
 const [folder, option] = process.argv.slice(2);

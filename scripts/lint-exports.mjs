@@ -8,7 +8,7 @@ import { root } from './prepare.mjs';
 
 const SCOPE = '@broomwagon/';
 const PRODUCT = /^(apps|libs)\/(?!testing\/)(?!.*\.(spec|fixture)\.tsx?$)/;
-/** Libraries that may export everything: the published protocol, and what only tests and lab use. */
+/** Libraries that may export everything: the published protocol, and the library that only tests and lab use. */
 const FREE = new Set(['contracts', 'testing']);
 /** Simulators in lab run the policies of the services, so an import by lab counts. */
 const SHARED_WITH_LAB = 'policies';
@@ -31,7 +31,7 @@ function valuesOf(path) {
   });
 }
 
-/** What a file imports from other libraries, each as `library.name`. */
+/** Names that a file imports from other libraries, each as `library.name`. */
 function importsOf(path) {
   const found = [];
   const add = (specifier, bindings) => {

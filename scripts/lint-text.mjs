@@ -1,13 +1,13 @@
-// `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, pairs that are sorted without a
-// comparator, names that are read from plain objects without `Object.hasOwn`, words that have been replaced in code and
-// documents, and links to files that do not exist. Part of `npm run lint`.
+// `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, pairs that are sorted without
+// a comparator, names that are read from plain objects without `Object.hasOwn`, words that have been replaced in code
+// and documents, and links to files that do not exist. Part of `npm run lint`.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root } from './prepare.mjs';
 
 const MAX_LINE = 120;
-/** Old names, images and personification; what to write instead. */
+/** Old names, images and personification, with the words to write instead. */
 const WORDS = {
   'facts?': 'event',
   books: 'counts',
@@ -20,25 +20,25 @@ const WORDS = {
   void: 'expired',
 };
 const ALLOWED = [
-  [/^lab\/models\/src\/prompt-lengths\//, 'checkpoint'], // of a model
+  [/^lab\/models\/src\/prompt-lengths\//, 'checkpoint'], // a checkpoint of a model
   [/^lab\/bench\/src\/cost\/build\.ts$/, 'checkpoints'], // a folder of older builds
   [/^(libs\/testing|test)\//, 'zombie'], // a process
 ];
 const PRODUCT = /^(apps|libs)\/(?!testing\/)(?!.*\.(spec|fixture)\.ts$)/;
 
 /**
- * Pairs that are sorted without a comparator, over any number of lines. A pair is sorted by its text: `["a,b", 1]` comes
- * before `["a", 2]`, and a pair whose value is an object with a field `toString` throws.
+ * Pairs that are sorted without a comparator, over any number of lines. A pair is sorted by its text: `["a,b", 1]`
+ * comes before `["a", 2]`, and a pair whose value is an object with a field `toString` throws.
  */
 const PAIRS_AS_TEXTS = /\bentries\([^;]*?\)\]?\s*\.(?:toSorted|sort)\(\)/g;
 
 /**
- * A default for what a plain object has by a name: the name may be `toString`, which every object has. `in` has the same
- * fault.
+ * A default for a named property of a plain object: the name may be `toString`, which every object has. `in` has the
+ * same fault.
  */
 const NAME_WITH_DEFAULT = /\w\[(?:name|key)\]!? *(?:\?\?|\|\|)|\b(?:if \(|&& |\|\| |return )!?\(?(?:name|key) in \w/g;
 
-/** Words of a line, those within names included. */
+/** Words of a line, including words within names. */
 function wordsOf(path, line) {
   // `void` is also a word of TypeScript.
   const text = path.endsWith('.ts') && !/^\s*(\/?\*|\/\/)/.test(line) ? line.replaceAll(/\bvoid\b/g, '') : line;

@@ -6,7 +6,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { root, run } from './prepare.mjs';
 
-/** Used as long as there is no release. */
+/** Commit that is used as long as there is no release. */
 const BEFORE_ALL_RELEASES = '02526e3b11c8';
 const ADVICE = '`git fetch --unshallow --tags` gets it; OLD_RELEASE names another commit or tag';
 
@@ -15,7 +15,7 @@ function git(...parameters) {
   return status === 0 ? stdout.trim() : undefined;
 }
 
-/** A release that is checked out is not the one before. */
+/** Name of the release before this checkout, which is not a release that is checked out itself. */
 function nameOfRelease() {
   const last = git('describe', '--tags', '--abbrev=0', '--match=v[0-9]*', 'HEAD^');
   return process.env.OLD_RELEASE || last || BEFORE_ALL_RELEASES;
@@ -26,7 +26,7 @@ const packagesIn = (folder) => {
   return JSON.stringify([dependencies, devDependencies]);
 };
 
-/** Packages of its own, or those of this checkout if they are the same: a link, which is made again for each checkout. */
+/** Installs the packages of the build, or links the packages of this checkout (anew for each) if they are the same. */
 function givePackages(folder) {
   const packages = join(folder, 'node_modules');
   if (lstatSync(packages, { throwIfNoEntry: false })?.isDirectory()) return;
@@ -35,7 +35,7 @@ function givePackages(folder) {
   else run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: folder });
 }
 
-/** The folder `dist` of that build. Undefined, with a printed reason, if git does not have the commit. */
+/** Returns the folder `dist` of the old build; undefined, with a printed reason, if git does not have the commit. */
 export function oldBuild() {
   const name = nameOfRelease();
   const commit = git('rev-parse', '--verify', '--quiet', `${name}^{commit}`);

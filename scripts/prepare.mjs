@@ -1,4 +1,4 @@
-// Installs and builds what is missing. Only Node's own modules: it runs before anything is installed.
+// Installs packages and builds if necessary. Uses only Node's own modules, since it runs before anything is installed.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,7 +9,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const installedMark = join(root, 'node_modules', '.package-lock.json');
 const builtMark = join(root, 'dist', '.built');
-/** Two runs in one checkout would remove packages and dist/ under each other. */
+/** Lock file: without it, two runs in one checkout would remove each other's packages and dist/. */
 const buildLock = join(root, '.build.lock');
 const buildInputs = ['apps', 'libs', 'lab', 'docs/protocol/openapi.json', '.swcrc', 'package-lock.json'];
 
@@ -29,8 +29,8 @@ export function run(command, args, options = {}) {
 }
 
 /**
- * Runs scripts of package.json at the same time, as each of them keeps one core busy, and prints what a script says when it
- * has ended. Ends this process when one fails, after the others.
+ * Runs scripts of package.json at the same time, since each keeps one core busy, and prints the output of a script when
+ * it has ended. Ends this process after all scripts if one has failed.
  */
 export async function runTogether(scripts) {
   const statuses = await Promise.all(scripts.map(runScript));
@@ -76,8 +76,8 @@ export function requireNode() {
 }
 
 /**
- * `npm ci` when node_modules is missing or older than the lock file. A linked one belongs to another checkout, and
- * `npm ci` would empty it under whoever works there.
+ * Runs `npm ci` if node_modules is missing or older than the lock file. A linked node_modules belongs to another
+ * checkout, in which `npm ci` would delete the packages.
  */
 export function install() {
   if (lstatSync(join(root, 'node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) return;
@@ -90,7 +90,7 @@ export function install() {
   });
 }
 
-/** Builds when a source is newer than the last build. A commit without a change of sources only gets its name. */
+/** Builds if a source is newer than the last build; after a commit without changed sources, only writes its name. */
 export function build() {
   withFileLock(buildLock, () => {
     const inputs = buildInputs.map((input) => join(root, input)).filter((path) => existsSync(path));
@@ -101,8 +101,8 @@ export function build() {
 }
 
 /**
- * Compiles services and libraries with swc and the console with Vite to dist/, and writes the types of the client of the
- * REST API.
+ * Compiles services and libraries with swc and the console with Vite to dist/, and writes the types of the client of
+ * the REST API.
  */
 export function compile() {
   withFileLock(buildLock, compileAll);
@@ -130,7 +130,7 @@ function writeCommit() {
   writeFileSync(join(root, 'dist', 'commit'), status === 0 ? stdout.trim() : 'unknown');
 }
 
-/** The types of libs/admin-client, from the committed docs/protocol/openapi.json. */
+/** Writes the types of libs/admin-client, from the committed docs/protocol/openapi.json. */
 export function writeClientTypes() {
   const generator = join(root, 'node_modules', 'openapi-typescript', 'bin', 'cli.js');
   const target = join('libs', 'admin-client', 'src', 'openapi.gen.d.ts');

@@ -9,7 +9,7 @@ import { root } from './prepare.mjs';
 const NAMES = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10'];
 const INSTALL_TIMEOUT_MS = 1_800_000;
 
-/** Pythons from `least` on, by version: `{ '3.11': 'python3' }`. PYTHON names one more. */
+/** Finds Pythons from version `least` on, by version: `{ '3.11': 'python3' }`. PYTHON names one more. */
 export function findPythons(least) {
   const pyenv = join(homedir(), '.pyenv', 'versions');
   const ofPyenv = existsSync(pyenv) ? readdirSync(pyenv).map((name) => join(pyenv, name, 'bin', 'python')) : [];
@@ -23,17 +23,17 @@ export function findPythons(least) {
   return found;
 }
 
-/** Whether `pythonWith` has made the environment before. */
+/** Whether `pythonWith` has created the environment before. */
 export function hasPython(name, python, requirements, alone) {
   const { executable, stamp } = placeOf(name, python, requirements, alone);
-  // The interpreter that the environment was made from may be removed since.
+  // The interpreter from which the environment was created may have been removed since.
   return existsSync(stamp) && succeeds(executable, ['-c', '']);
 }
 
 /**
- * The interpreter of a virtual environment with these packages, from the package index that pip is configured for; made
- * once. Packages of the file `alone` are installed without what they require. Undefined, with a printed reason, if it
- * cannot be had.
+ * Interpreter of a virtual environment with these packages, from the package index that pip is configured for; created
+ * once. Packages of the file `alone` are installed without their requirements. Undefined, with a printed reason, if the
+ * environment cannot be created.
  */
 export function pythonWith(name, python, requirements, alone) {
   const { folder, executable, stamp, files, wanted } = placeOf(name, python, requirements, alone);
@@ -51,7 +51,7 @@ export function pythonWith(name, python, requirements, alone) {
   return executable;
 }
 
-/** The interpreter of the short tests of the client. Undefined, with a printed reason, if it cannot be had. */
+/** Interpreter of the short tests of the client. Undefined, with a printed reason, if there is none. */
 export function pythonOfShortTests() {
   const [python] = Object.values(findPythons(10));
   if (python === undefined) return skip('there is no Python 3.10');
@@ -59,8 +59,8 @@ export function pythonOfShortTests() {
 }
 
 /**
- * The interpreter of `examples/tiny-grpo`, the newest one. Undefined, with a printed reason, if it cannot be had.
- * @param hasCupy with the arrays of a GPU, which needs CUDA 12
+ * Interpreter of `examples/tiny-grpo`, with the newest Python. Undefined, with a printed reason, if there is none.
+ * @param hasCupy whether to install the arrays of a GPU, which need CUDA 12
  */
 export function pythonOfTinyGrpo(hasCupy = false) {
   const newest = Object.entries(findPythons(11)).sort(([a], [b]) => Number(b.slice(2)) - Number(a.slice(2)))[0];
@@ -77,7 +77,7 @@ function placeOf(name, python, requirements, alone) {
   const files = [requirements, ...(alone === undefined ? [] : [alone])];
   const { stdout: version } = spawnSync(python, ['--version'], { encoding: 'utf8' });
   const wanted = [version, ...files.map((file) => readFileSync(file, 'utf8'))].join('\n');
-  // Checkouts with other requirements have other folders: none removes what the tests of another one use.
+  // Checkouts with other requirements use other folders, so that no checkout removes packages of another one's tests.
   const folder = join(cache, `${name}-${createHash('sha256').update(wanted).digest('hex').slice(0, 12)}`);
   return { folder, executable: join(folder, 'venv', 'bin', 'python'), stamp: join(folder, 'installed'), files, wanted };
 }

@@ -1,6 +1,6 @@
 // `npm run release -- VERSION [--dry-run]`: gives packages, image, chart and documents one version, names the section
-// `Unreleased` of CHANGELOG.md after it, and makes a commit and an annotated tag in this checkout. It publishes nothing:
-// it prints the commands that do. Only Node's own modules.
+// `Unreleased` of CHANGELOG.md after it, and makes a commit and an annotated tag in this checkout. It publishes
+// nothing: it prints the commands that do. Only Node's own modules.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -73,7 +73,7 @@ function release() {
     git('commit', '--quiet', '--all', '--message', `Release ${version}`);
     git('tag', '--annotate', `v${version}`, '--message', `Release ${version}`);
   } catch (error) {
-    // As for a commit without an author, or a tag that cannot be signed. The work tree had no changes of its own.
+    // A commit without an author or a tag that cannot be signed fails. The reset loses nothing: there were no changes.
     git('reset', '--quiet', '--hard', before);
     throw new Refusal(`Nothing is released, and the work tree is as before:\n${error.stderr || error.message}`);
   }

@@ -5,7 +5,7 @@ import { delimiter, join, resolve } from 'node:path';
 import { runTests } from './vitest.mjs';
 
 /**
- * Runs test files with `path` in the place of the program `name`; tests take the first one on PATH.
+ * Runs test files with `path` in place of the program `name`, since tests use the first such program on PATH.
  * @returns the exit status
  */
 export function runWithServer(name, path, files, environment) {

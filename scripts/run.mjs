@@ -1,4 +1,4 @@
-// Runs one compiled program after installing and building what is missing: `node scripts/run.mjs FILE [ARG ...]`.
+// Runs one compiled program after installing and building if necessary: `node scripts/run.mjs FILE [ARG ...]`.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { build, install, requireNode, root } from './prepare.mjs';

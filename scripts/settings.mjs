@@ -1,5 +1,6 @@
-// Writes docs/settings.md with every setting of every service, from the output of `--print-config`, and docs/cli.md with
-// the help of every command, and the table of behaviours in docs/engines.md. With `--check` it fails when a committed copy is stale.
+// Writes docs/settings.md with every setting of every service, from the output of `--print-config`, and docs/cli.md
+// with the help of every command, and the table of behaviours in docs/engines.md. With `--check` it fails when a
+// committed copy is stale.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,7 +12,7 @@ const services = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', '
 
 function settingsOf(service) {
   const program = join(root, 'dist', 'apps', service, 'src', 'main.js');
-  // Without an environment, so that the defaults are printed.
+  // The program runs without an environment, so that it prints the defaults.
   const { stdout, status, stderr } = spawnSync(process.execPath, [program, '--print-config'], {
     encoding: 'utf8',
     env: { PATH: process.env.PATH },
@@ -23,7 +24,7 @@ function settingsOf(service) {
       .split('\n')
       .map((line) => line.split(/\s{2,}/))
       .map((cells) => ({ name: cells[0], value: cells.length === 4 ? cells[1] : '', description: cells.at(-1) }))
-      // The default is made from host and process.
+      // The default value contains host and process, so it is left out.
       .map((setting) => (setting.name === 'WORKER_ID' ? { ...setting, value: '' } : setting))
   );
 }
@@ -38,7 +39,7 @@ const shared = all
   .get(services[0])
   .filter(({ name }) => services.every((s) => all.get(s).some((x) => x.name === name)));
 const sharedDefaults = new Map(shared.map(({ name, value }) => [name, value]));
-/** A setting of all services is listed again where its default is another one. */
+/** Whether a setting is listed for its service: a shared setting only if its default differs. */
 const isOwn = ({ name, value }) => sharedDefaults.get(name) !== value;
 const settingsPage = `# Settings
 

@@ -1,11 +1,12 @@
-// The test suites, in the order in which `npm run test:all` runs them, and the folders whose change concerns each suite.
+// The test suites, in the order in which `npm run test:all` runs them, and the folders whose change concerns each
+// suite.
 
-/** Programs that stand between any two others: each suite runs them. */
+/** Files that every suite uses, so that their change concerns all suites. */
 const EVERYWHERE = ['package-lock.json', 'scripts/prepare.mjs', 'scripts/vitest.mjs', 'vitest.config.mts'];
 
 /**
- * `script` of package.json; `arguments` after it; `minutes` on two idle cores; `paths`: prefixes of the files that the suite
- * tests and that `npm test` alone does not test enough.
+ * `script` of package.json; `arguments` after it; `minutes` on two idle cores; `paths`: prefixes of the files that the
+ * suite tests and that `npm test` alone does not test enough.
  */
 export const SUITES = [
   { name: 'test', script: 'test', minutes: 15, paths: [''] },

@@ -1,19 +1,19 @@
-// `npm run test:all`: every test suite, one after another, and one table at the end. A suite that cannot run here (no Go, no
-// Chromium, no package index) is in the table with the reason. `-- faults nats` runs the suites with these names;
-// `-- --changed [COMMIT]` (`npm run test:changed`) runs those that the change since COMMIT concerns, by default since the
-// common ancestor with `main`, by the table of folders in suites.mjs.
+// `npm run test:all`: every test suite, one after another, and one table at the end. A suite that cannot run here (no
+// Go, no Chromium, no package index) is in the table with the reason. `-- faults nats` runs the suites with these
+// names; `-- --changed [COMMIT]` (`npm run test:changed`) runs the suites that the change since COMMIT concerns
+// (default: since the common ancestor with `main`), by the table of folders in suites.mjs.
 import { execFileSync, spawn } from 'node:child_process';
 import { root } from './prepare.mjs';
 import { concernedSuites, SUITES } from './suites.mjs';
 
-/** Exit status of a suite that needs what this machine does not have; its last line says what. */
+/** Exit status of a suite that cannot run on this machine; its last line has the reason. */
 const CANNOT_RUN = 2;
 
 function git(...args) {
   return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
 }
 
-/** Files that differ from the common ancestor with a commit, those that git does not know yet included. */
+/** Files that differ from the common ancestor with a commit, including untracked files. */
 function changedFiles(commit) {
   const changed = git('diff', '--name-only', git('merge-base', commit, 'HEAD'));
   return `${changed}\n${git('ls-files', '--others', '--exclude-standard')}`.split('\n').filter((name) => name !== '');
@@ -30,7 +30,7 @@ function wantedSuites([first, ...rest]) {
   return SUITES.filter(({ name }) => names.length === 0 || names.includes(name));
 }
 
-/** Runs a suite, passes on what it prints, and resolves with its counts, status, last line and minutes. */
+/** Runs a suite, prints its output, and resolves with its counts, status, last line and minutes. */
 async function run({ name, script, arguments: args = [] }) {
   console.log(`\n== ${name}: npm run ${[script, ...args].join(' ')}`);
   const began = performance.now();

@@ -1,8 +1,8 @@
-// `npm run test:clients`: the published clients of each dialect against the gateway. `npm test` runs the part that needs
-// Node only; here the clients for Python are installed into the cache folder, once: those of OpenAI and Anthropic, and
-// packages of trainers without what these require (torch, ray and others, some gigabytes). Without Python 3.11 or the
-// package index their tests are skipped by name. `npm run test:clients -- peers` runs the own tests of trainers whose
-// checkouts are named (test/clients/peers.check.ts); it fetches nothing.
+// `npm run test:clients`: the published clients of each dialect against the gateway. `npm test` runs the part that
+// needs Node only; here the clients for Python are installed into the cache folder, once: the clients of OpenAI and
+// Anthropic, and packages of trainers without their requirements (torch, ray and others, some gigabytes). Without
+// Python 3.11 or the package index their tests are skipped by name. `npm run test:clients -- peers` runs the trainers'
+// own tests in checkouts that are named (test/clients/peers.check.ts); it fetches nothing.
 import { join } from 'node:path';
 import { build, install, requireNode, root } from './prepare.mjs';
 import { findPythons, pythonWith, skip } from './python.mjs';

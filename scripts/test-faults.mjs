@@ -1,7 +1,7 @@
 // `npm run test:faults`: all fault tests, with every pair of conditions under which Redis may be set back, and all
-// properties with four times as many runs as in `npm test`; rolling updates begin with the release before. What is drawn
-// at random follows from a seed that is printed; `TEST_SEED=<seed>` repeats a run. Prints a table and ends with
-// `N passed, N failed, N skipped`. Takes about half an hour; `-- test/set-back/torn` runs a part.
+// properties with four times as many runs as in `npm test`; rolling updates start from the previous release. Random
+// draws follow from a printed seed; `TEST_SEED=<seed>` repeats a run. Prints a table and ends with `N passed, N failed,
+// N skipped`. Takes about half an hour; `-- test/set-back/torn` runs a part.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { oldBuild } from './old-build.mjs';
@@ -33,7 +33,7 @@ const FILES = [
   'test/workers-that-vanish',
 ];
 
-/** The spec files that hold properties for what fast-check draws. */
+/** Spec files with properties that run on random inputs. */
 function propertySpecs() {
   return ['libs', 'apps', 'lab'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true })

@@ -1,6 +1,7 @@
-// `npm run test:nats`: specs of messaging, permissions and outages with the NATS of docker-compose.yml and of the chart,
-// which is newer than that of Debian. Builds it from its Go module, once; needs Go. `-- test/gateway-outages` runs other
-// specs, `-- --config test/cluster/vitest.config.mjs test/cluster/nats` the NATS cluster.
+// `npm run test:nats`: specs of messaging, permissions and outages with the NATS of docker-compose.yml and of the
+// chart, which is newer than Debian's NATS. Builds nats-server from its Go module, once; needs Go. `--
+// test/gateway-outages` runs other specs, `-- --config test/cluster/vitest.config.mjs test/cluster/nats` the NATS
+// cluster.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';

@@ -1,10 +1,10 @@
-// The tier of each spec file, from what the file and its helpers import. `unit`: neither servers, nor Nest, nor processes;
-// `services`: NATS, Redis or Nest in the process of the test; `system`: other processes.
+// Computes the tier of each spec file from the imports of the file and its helpers. `unit`: neither servers, nor Nest,
+// nor processes; `services`: NATS, Redis or Nest in the process of the test; `system`: other processes.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
 const FOLDERS = ['apps', 'libs', 'lab', 'test'];
-/** The product does what a test asks; only tests, their helpers and the lab ask for servers and processes. */
+/** Files whose imports count: only tests, their helpers and the lab start servers and processes, not the product. */
 const HELPER = /^(test|lab|libs\/testing)\/|\.(spec|fixture)\.ts$/;
 const IMPORT = /^\s*(?:import|export)\s+(?!type\s)(?:[^'";]*?\sfrom\s+)?'([^']+)'/gm;
 
@@ -27,7 +27,7 @@ function* withHelpers(spec) {
     yield text;
     for (const [, request] of text.matchAll(IMPORT)) {
       const imported = fileOf(file, request);
-      // The library of tests has a helper for each need; its users name those that they use.
+      // The library of tests has helpers of all tiers, so its imports do not count; specs name the helpers they use.
       if (imported !== undefined && HELPER.test(imported) && imported !== 'libs/testing/src/index.ts')
         found.add(imported);
     }

@@ -1,11 +1,12 @@
-// Where the tree names its own version. `npm run release` writes all of these places, test/release.spec.ts compares them.
+// Places in which the tree names its own version. `npm run release` writes all of them, test/release.spec.ts compares
+// them.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const PACKAGE = /(?<="name": "broomwagon",\s+"version": ")[^"]+/g;
 const IMAGE = /(?<=\bbroomwagon:)\d[\w.-]*/g;
 
-/** Files, with what in them is the version. */
+/** Files, with patterns that match the version in them. */
 function placesIn(folder) {
   const examples = readdirSync(join(folder, 'deploy', 'examples'));
   return [
@@ -19,7 +20,7 @@ function placesIn(folder) {
   ];
 }
 
-/** `[path, version]` of each place. Throws if a file has none, for then a place has changed its form. */
+/** Returns `[path, version]` of each place. Throws if a file has no version, since its form has changed then. */
 export function versionsIn(folder) {
   return placesIn(folder).flatMap(([path, pattern]) => {
     const found = readFileSync(join(folder, path), 'utf8').match(pattern);

@@ -1,4 +1,4 @@
-// Set-up of every test run: builds what is older than its sources, since tests start the programs of dist/. A run whose
+// Set-up of every test run: builds dist/ if it is older than the sources, since tests start its programs. A run whose
 // build fails ends there.
 import { build } from './prepare.mjs';
 
