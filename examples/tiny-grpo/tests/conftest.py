@@ -4,5 +4,5 @@ from __future__ import annotations
 
 import os
 
-# Before numpy is imported.
+# Must be set before numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -21,7 +21,7 @@ TESTS = Path(__file__).parent
 
 
 def run(folder: Path, library: str, *options: str) -> dict[str, bytes]:
-    """Files of weights after a short run, whose arrays are those of a library."""
+    """Files of weights after a short run with the arrays of a library."""
     paths = os.pathsep.join([str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, LIBRARY: library, "PYTHONPATH": paths}
     command = [sys.executable, "-m", "tiny_grpo.sweep", "--folder", str(folder), *COMMAND, *options]
@@ -31,7 +31,7 @@ def run(folder: Path, library: str, *options: str) -> dict[str, bytes]:
 
 
 def test_no_array_of_the_host_meets_one_of_the_device(tmp_path: Path) -> None:
-    # The numbers are the same: only where arrays are differs.
+    # Only the places of arrays differ, not their numbers.
     assert run(tmp_path / "strict", "strict_arrays") == run(tmp_path / "numpy", "numpy")
 
 

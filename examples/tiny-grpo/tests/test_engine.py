@@ -20,7 +20,7 @@ PROMPT = encode(Problem(47, 85, 2).prompt)
 
 
 def weights_that(end: float) -> Weights:
-    """Of a model whose logit of the end is this, and of every other token about 0, whatever the text is."""
+    """Weights of a model whose logit of the end token is `end`, and of every other token about 0, for any text."""
     weights = initial_weights(np.random.default_rng(0))
     weights["tokens"][:], weights["positions"][:] = 1, 0
     for name in ("0.out", "0.down", "1.out", "1.down"):
@@ -30,7 +30,7 @@ def weights_that(end: float) -> Weights:
     return weights
 
 
-#: It never ends a response.
+#: Weights of a model that never ends a response.
 ENDLESS = weights_that(-50)
 
 
@@ -114,7 +114,7 @@ def test_a_stream_has_all_tokens_with_their_log_probabilities() -> None:
 
 def test_an_abort_gives_the_tokens_so_far() -> None:
     async def check() -> None:
-        # It does not reach the budget by itself.
+        # At this pace the response does not reach its budget before the abort.
         async with engine_at(ENDLESS, pace=20) as port, generation(port, "b" * 32) as call:
             first = await call.event()
             assert first is not None

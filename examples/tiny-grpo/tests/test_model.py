@@ -17,7 +17,7 @@ def weights() -> Weights:
 
 
 def logprobs_of(weights: Weights, prompt: list[int], tokens: list[int]) -> list[float]:
-    """Of a response, by the training pass."""
+    """Log probabilities of a response's tokens by the training pass."""
     text = prompt + tokens
     logits, _ = forward(weights, np.array([text[:-1]]))
     rows = np.arange(len(prompt) - 1, len(text) - 1)

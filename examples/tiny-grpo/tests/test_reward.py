@@ -30,5 +30,5 @@ def test_steps_on_a_few_problems_raise_their_reward() -> None:
                 examples.append(Example(text.prompt, text.tokens, text.logprobs, advantage))
         policy_step(weights, adam, examples)
     by_step = np.reshape(rewards, (STEPS, PROBLEMS)).mean(axis=1)
-    # It rises from 0.23 to 0.7; the mean of a step has a standard error of 0.06.
+    # The reward rises from 0.23 to 0.7; the mean of a step has a standard error of 0.06.
     assert by_step[-5:].mean() > by_step[0] + 0.3, by_step

@@ -16,7 +16,7 @@ from tiny_grpo.trainer import Trainer
 
 
 class Rounds:
-    """A rollout whose second round has lost a group. It counts a round when it is closed, after its last group."""
+    """A rollout whose second round has lost a group. A round counts when it is closed, after its last group."""
 
     def __init__(self) -> None:
         self.step = 0
@@ -60,6 +60,6 @@ def test_a_round_that_has_lost_groups_is_trained(tmp_path: Path, monkeypatch: py
     for name, function in (("_begin", begin), ("_publish", publish), ("_learn", learn)):
         monkeypatch.setattr(trainer, name, function)
     asyncio.run(trainer.train())
-    # Before the first round is closed, and after the second one.
+    # The full batch is trained before its round is closed, the smaller batch after its round is closed.
     assert at_step == [(0, ["group 0 of step 1", "group 1 of step 1"]), (2, ["group 0 of step 2"])]
     assert len(json.loads((tmp_path / "result.json").read_text())["steps"]) == 2

@@ -24,7 +24,7 @@ def prompts(count: int) -> list[list[int]]:
 
 @pytest.fixture(scope="module")
 def weights() -> Weights:
-    """Of a model that is not trained: its responses have all lengths."""
+    """Weights of an untrained model, whose responses have all lengths."""
     return initial_weights(np.random.default_rng(0))
 
 
@@ -90,7 +90,7 @@ def test_a_bound_of_the_span_holds(weights: Weights) -> None:
 
 def test_resume_trains_its_queue_in_a_step_of_its_own(weights: Weights) -> None:
     _, steps, _ = all_rounds(Tail("resume", 1.5), weights)
-    # 2 groups are cut in each of the first steps: the third one has the 4 of the queue, and no other.
+    # Each of the first two steps cuts 2 groups: the third step trains these 4 groups of the queue, and no others.
     oldest = [min(version for sample in group.samples for version in sample.versions) for group in steps[2]]
     assert max(oldest) < 2
     assert all(version == step for step in (0, 1) for group in steps[step] for version in [group.oldest])
@@ -136,7 +136,7 @@ def test_late_tokens_are_late_and_their_distance_is_recorded(weights: Weights) -
 
 
 def test_kl_and_effective_sizes_are_those_of_the_ratios(weights: Weights) -> None:
-    """Two responses of one token: the log ratio of one is 0, that of the other log 2."""
+    """Two responses of one token: one has the log ratio 0, the other log 2."""
     prompt = prompts(1)[0]
     changed = {name: value.copy() for name, value in weights.items()}
     probe = Example(prompt, [3], [0.0], 0.0)

@@ -8,7 +8,7 @@ import pytest
 from tiny_grpo.learning import effective_share
 from tiny_grpo.statistics import Paired, holm, mean_height
 
-#: Hours of sleep with one drug less those with another (Student, 1908). R has t = -4.0621, p = 0.002833.
+#: Differences of hours of sleep with two drugs (Student, 1908). R has t = -4.0621, p = 0.002833.
 SLEEP = [-1.2, -2.4, -1.3, -1.3, 0.0, -1.0, -1.8, -0.8, -4.6, -1.4]
 
 
@@ -26,7 +26,7 @@ def test_equivalence_is_that_of_the_90_percent_interval() -> None:
     farthest = abs(found.mean) + found.half_interval(0.9)
     assert found.p_equivalent(farthest) == pytest.approx(0.05)
     assert found.p_equivalent(farthest * 1.01) < 0.05 < found.p_equivalent(farthest * 0.99)
-    # On the margin itself one of the tests knows nothing.
+    # With the mean on the margin, one of the tests has p = 0.5.
     assert found.p_equivalent(abs(found.mean)) == pytest.approx(0.5)
     # Mean 0, error 1, 9 degrees of freedom: 1.833113 is the 95 % quantile of Student's t.
     assert Paired(10, 0.0, 10**0.5).p_equivalent(1.833113) == pytest.approx(0.05, abs=1e-6)

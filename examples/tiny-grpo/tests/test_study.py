@@ -81,7 +81,7 @@ def test_a_study_runs_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixt
         assert all(0 <= step["reward"] <= 1 < step["length"] for step in result["steps"])
         assert all(step["simulated_seconds"] > 0 for step in result["steps"])
         assert result["ledger"]["trained"]["samples"] == 5 * 4 * 4
-        # One policy of each kind: all tokens are of the weights that are trained.
+        # Neither policy keeps old tokens: all tokens are from the weights that are trained.
         assert all(step["off_policy_share"] == 0 for step in result["steps"])
         assert all(step["mean_ratio"] == pytest.approx(1, abs=1e-3) for step in result["steps"])
         assert (result["ledger"]["waste"]["tokens"] > 0) == (policy == "regenerate")
@@ -117,7 +117,7 @@ def test_training_raises_the_reward_with_wait_and_with_auto(tmp_path: Path) -> N
             assert [choice["policy"] for choice in chosen[:2]] == ["wait", "wait"]
             assert chosen[0]["reason"] == "unknown"
             assert len(chosen) == 9
-            # By default it is unbiased, and tokens are at most two versions old.
+            # With its default bounds `auto` is unbiased, and tokens are at most two versions old.
             assert {choice["policy"] for choice in chosen} <= {"wait", "resume", "drip"}
             assert result["ledger"]["versionSpan"]["max"] <= 2
         else:

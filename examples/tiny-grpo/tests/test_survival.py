@@ -55,7 +55,7 @@ def test_each_sample_is_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "samples": SAMPLES,
         "evaluate": 3,
     }
-    # Slow engines: what is killed has work.
+    # The engines are slow, so that killed processes have work.
     with System(start, pace=4, worker_ttl_ms=3_000) as system:
         for name, value in system.environment.items():
             monkeypatch.setenv(name, value)

@@ -13,7 +13,7 @@ from tiny_grpo.sweep_report import BySeed, area, at_equal_time, equivalence_tabl
 
 
 def result(seed: int, rewards: list[float], seconds: float, **more: Any) -> dict[str, Any]:
-    """Evaluations before the first step and after each, which takes so many simulated seconds."""
+    """A result with an evaluation before the first step and after each step of so many simulated seconds."""
     step = {"simulated_seconds": seconds, "kl": 0.0, "sample_ess": 1.0}
     return {
         "options": {"seed": seed},
@@ -26,7 +26,7 @@ def result(seed: int, rewards: list[float], seconds: float, **more: Any) -> dict
 
 
 def runs(rewards: list[float], seconds: float) -> BySeed:
-    """Two steps of each seed, which end with its reward."""
+    """Results by seed, each of two steps that end with the reward of the seed."""
     return {seed: result(seed, [0.4, 0.5, reward], seconds) for seed, reward in enumerate(rewards)}
 
 

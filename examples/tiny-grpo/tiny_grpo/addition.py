@@ -24,7 +24,7 @@ STYLES = ("steps", "answer")
 DIGIT_SHARES = (0.22, 0.30, 0.22, 0.13, 0.08, 0.05)
 MAX_DIGITS = len(DIGIT_SHARES)
 PROMPT_TOKENS = 2 * MAX_DIGITS + 2
-#: No correct response is longer.
+#: Most tokens of a correct response.
 MAX_TOKENS = 6 * MAX_DIGITS + MAX_DIGITS + 3
 CONTEXT = PROMPT_TOKENS + MAX_TOKENS
 
@@ -39,7 +39,7 @@ class Problem:
 
     @property
     def prompt(self) -> str:
-        """Digits from the right, padded: each has the same place in all prompts."""
+        """Digits from the right, padded, so that each digit place is at the same position in all prompts."""
         return "+".join(f"{number:0{self.digits}d}"[::-1].ljust(MAX_DIGITS, ".") for number in (self.a, self.b)) + "="
 
     @staticmethod
@@ -63,7 +63,7 @@ class Problem:
         return columns
 
     def reward(self, response: str) -> float:
-        """1 if the response ends and its answer is exact, else 0; the work is not judged."""
+        """1 if the response ends and its answer is exact, else 0; the work does not count."""
         return float(response.endswith(f"={self.a + self.b}$"))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: `cupy` where one is installed; its processes take it from the environment.
+#: Variable of the environment with the library: numpy by default, or cupy if it is installed.
 LIBRARY = "TINY_GRPO_ARRAYS"
 xp: Any = import_module(os.environ.get(LIBRARY, "numpy"))
 
@@ -22,5 +22,5 @@ def to_host(array: Any) -> NDArray[Any]:
 
 
 def to_device(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays of the library, without a copy of those that are."""
+    """Arrays of the library; its own arrays are not copied."""
     return {name: xp.asarray(array) for name, array in arrays.items()}

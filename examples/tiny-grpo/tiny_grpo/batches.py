@@ -1,4 +1,4 @@
-"""A step of GRPO on the groups of a round, which runs with services and without have in common."""
+"""A step of GRPO on the groups of a round, for runs with and without services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generates many texts at once: keys and values of each text are kept, and each step makes one token of each."""
+"""Generates many texts at once: keys and values of each text are kept, and each step generates one token per text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCALE = np.float32(HEAD_WIDTH**-0.5)
 class Text:
     """One text that is generated.
 
-    :param budget: most tokens to make
+    :param budget: most tokens to generate
     """
 
     id: str
@@ -30,7 +30,7 @@ class Text:
 
 
 class Decoder:
-    """The texts are dense in the first rows of the caches: the last one takes the row of one that leaves.
+    """Generates texts, which use the first rows of the caches without gaps: the last text moves to a freed row.
 
     :param slots: most texts at once
     """
@@ -42,14 +42,14 @@ class Decoder:
         shape = (layers_of(weights), slots, width_of(weights) // HEAD_WIDTH, CONTEXT, HEAD_WIDTH)
         self._keys = xp.zeros(shape, np.float32)
         self._values = xp.zeros(shape, np.float32)
-        # Arrays of the host, as the texts are.
+        # Lengths and next tokens are on the host, like the texts.
         self._lengths = np.zeros(slots, np.int64)
         self._next = np.zeros(slots, np.int64)
         self.running: list[Text] = []
 
     @property
     def free(self) -> int:
-        """How many texts can be added."""
+        """Number of texts that can be added."""
         return self._slots - len(self.running)
 
     def add(self, texts: list[Text]) -> None:
@@ -72,7 +72,7 @@ class Decoder:
         self.running.extend(texts)
 
     def step(self) -> list[Text]:
-        """Makes one token of each running text; returns those that have ended."""
+        """Generates one token of each running text; returns the ended texts."""
         count = len(self.running)
         logits = self._logits(count)
         logits -= logits.max(axis=-1, keepdims=True)

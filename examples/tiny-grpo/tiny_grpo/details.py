@@ -54,7 +54,7 @@ def long_acceptances(result: Result) -> list[float]:
 
 
 def choices(result: Result) -> str:
-    """What `auto` has chosen, policies in the order of their first round; empty for the other policies."""
+    """Choices of `auto`, policies in the order of their first round; empty for the other policies."""
     chosen = [step["choice"] for step in result["steps"] if "choice" in step]
     counts = Counter(choice["policy"] for choice in chosen)
     rounds = ", ".join(f"{policy} {count}" for policy, count in counts.items())

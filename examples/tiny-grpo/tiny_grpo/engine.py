@@ -1,10 +1,10 @@
 """An engine that serves the model with routes of SGLang: `/generate` with token ids in and out, log probabilities,
 aborts by id, pauses, and new weights from a file.
 
-Its pace is that of a large model: a decode step takes as long as the published times of a 14B model on one server say
-(lab/models/src/engine-model), so the tail of a round is one. `/simulated_clock` returns how long it has decoded at this
-pace, and the end of a response has the same as `simulated_seconds`. The clock does not show the speed of the machine: a
-step that takes longer counts the same, and no step begins while requests arrive one after another.
+The engine has the pace of a large model: a decode step takes as long as the published times of a 14B model on one
+server (lab/models/src/engine-model), so rounds have a realistic tail. `/simulated_clock` returns the time that the
+engine has decoded at this pace, and the end of a response has it as `simulated_seconds`. The clock does not depend on
+the speed of the machine: a slower step counts the same, and no step starts while requests arrive one after another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .run_state import load_weights
 #: Seconds of a decode step: without requests, and added by each request and by each token in the caches.
 STEP_BASE, STEP_REQUEST, STEP_TOKEN = 0.0145, 0.00006, 22e-9
 PREFILL_TOKENS_PER_SECOND = 20_000
-#: Real seconds without a new request before the next step, and how long a step waits for that at most.
+#: Real seconds without a new request before the next step, and most seconds that a step waits for that.
 ARRIVAL_PAUSE, MAX_ARRIVAL = 0.1, 3.0
 #: Tokens of one event of a stream.
 STREAM_INTERVAL = 2
@@ -46,7 +46,7 @@ class Stream:
         self._events: asyncio.Queue[str | None] = asyncio.Queue()
 
     def flush(self, finish: str | None, clock: float, least: int = 1) -> None:
-        """Sends what is new, if there are at least so many tokens or the request ends.
+        """Sends new tokens if there are at least so many or the request ends.
 
         :param clock: simulated seconds
         """
@@ -170,7 +170,7 @@ class Engine:
         return {"success": True, "message": "Succeeded."}
 
     def _abort_where(self, prefix: str) -> None:
-        """As SGLang, by the begin of the id. The tokens so far are sent with the end."""
+        """Aborts requests by the start of their ids, like SGLang. The tokens so far are sent with the end."""
         for stream in [*self._running.values(), *self._waiting]:
             if stream.text.id.startswith(prefix):
                 self._take_out(stream)
@@ -195,11 +195,11 @@ class Engine:
                 continue
             began = time.monotonic()
             seconds = self._step()
-            # Also without a pause, so that requests and aborts are read.
+            # Sleeps also for 0 seconds, so that requests and aborts are read.
             await asyncio.sleep(max(0.0, self._pace * seconds - (time.monotonic() - began)))
 
     async def _until_arrived(self) -> None:
-        """Waits while requests arrive: those of a round come in some tenths of a second."""
+        """Waits while requests arrive: the requests of a round arrive within some tenths of a second."""
         ends_at = time.monotonic() + MAX_ARRIVAL
         while self._waiting and self._arrived + ARRIVAL_PAUSE > time.monotonic() < ends_at:  # noqa: ASYNC110
             await asyncio.sleep(ARRIVAL_PAUSE / 5)

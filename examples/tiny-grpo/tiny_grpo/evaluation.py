@@ -1,4 +1,4 @@
-"""The data set of a run, and what its model can do: problems that are not trained, answered without a tail policy."""
+"""The data set of a run, and evaluations of its model on problems that are not trained, without a tail policy."""
 
 from __future__ import annotations
 

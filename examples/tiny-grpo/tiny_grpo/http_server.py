@@ -1,4 +1,4 @@
-"""As much of an HTTP/1.1 server as an engine needs: JSON in, JSON or a stream of events out, connections kept."""
+"""A minimal HTTP/1.1 server for an engine: JSON in, JSON or a stream of events out, connections kept open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not All
 
 
 class Refused(Exception):
-    """The caller is at fault: answered with status 400."""
+    """A faulty request, answered with status 400."""
 
 
 class HttpServer:

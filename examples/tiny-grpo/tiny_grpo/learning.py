@@ -15,14 +15,14 @@ from .model import SMALL, Floats, Size, Weights, backward, forward, initial_weig
 
 #: Padded tokens of one forward pass, to bound memory.
 TOKENS_PER_PASS = 4_096
-#: Logarithms of importance ratios above it do not count more.
+#: Bound of the logarithms of importance ratios.
 MAX_LOG_RATIO = 20
 
 
 class Adam:
     """Adam with clipped gradients.
 
-    :param rate: learning rate of the small model; a wider one has less, in proportion
+    :param rate: learning rate of the small model; a wider model has a proportionally lower rate
     """
 
     def __init__(self, weights: Weights, rate: float) -> None:
@@ -50,9 +50,9 @@ class Adam:
 class Example:
     """A response to train on.
 
-    :param logprobs: of its tokens, by the weights that generated them
-    :param advantage: how much better than its group it is
-    :param weight: against a bias of the selection; 1 without
+    :param logprobs: log probabilities of its tokens by the generating weights
+    :param advantage: its reward less the mean of its group
+    :param weight: weight against a bias of the selection; default 1
     """
 
     prompt: list[int]
@@ -125,14 +125,14 @@ def group_advantages(rewards: Sequence[float]) -> list[float]:
 
 @dataclass
 class StepNumbers:
-    """How far the tokens of a step are from the weights that it trains.
+    """Distances of the tokens of a step from the weights that it trains.
 
     :param clipped: share of the tokens whose ratio was clipped
     :param ratio: mean of the ratios
-    :param norm: of the gradients, before it was clipped
-    :param kl: nats per token from the weights that generated to those that are trained
+    :param norm: norm of the gradients before clipping
+    :param kl: nats per token from the generating weights to the trained weights
     :param token_ess: effective / real number of tokens, if each counts by its ratio
-    :param sample_ess: the same of responses, each by the product of its ratios
+    :param sample_ess: effective / real number of responses, if each counts by the product of its ratios
     """
 
     clipped: float
@@ -151,8 +151,8 @@ def policy_step(
     most: float = 2.0,
     has_ratios: bool = True,
 ) -> StepNumbers:
-    """One step on a batch. Each token counts by its importance ratio, that of the weights now to those that generated
-    it, truncated at `most`; the gradient goes through the logarithm only (truncated importance sampling).
+    """One step on a batch. Each token counts by its importance ratio between the present and the generating weights,
+    truncated at `most`; the gradient goes through the logarithm only (truncated importance sampling).
 
     :param has_ratios: False: each token counts as if the weights now had generated it
     """
@@ -197,7 +197,7 @@ def policy_step(
 
 def effective_share(log_ratios: Floats) -> float:
     """Effective sample size / sample size of weights that are given by their logarithms (Kish): 1 if all are equal,
-    1 / count if one has everything."""
+    1 / count if one weight has everything."""
     weights = np.exp(np.asarray(log_ratios, np.float64) - np.max(log_ratios))
     return float(weights.sum() ** 2 / (weights * weights).sum() / len(weights))
 
@@ -205,7 +205,7 @@ def effective_share(log_ratios: Floats) -> float:
 def _is_response(lengths: list[tuple[int, int]], width: int) -> Floats:
     """1 where the next token belongs to the response.
 
-    :param lengths: of prompt and response
+    :param lengths: lengths of prompts and responses
     """
     mask = np.zeros((len(lengths), width), np.float32)
     for row, (prompt, response) in enumerate(lengths):

@@ -18,7 +18,7 @@ Weights = dict[str, Floats]
 
 HEAD_WIDTH = 16
 EPSILON = np.float32(1e-5)
-#: Of scores of positions that a token must not see.
+#: Score of positions that a token must not see.
 HIDDEN_SCORE = np.float32(-1e9)
 
 
@@ -33,7 +33,7 @@ class Size:
     width: int
 
 
-#: 104,320 parameters, and 9.9 million, for a GPU.
+#: Sizes with 104,320 parameters, and with 9.9 million for a GPU.
 SIZES = {"small": Size(2, 64), "large": Size(8, 320)}
 SMALL = SIZES["small"]
 
@@ -86,7 +86,7 @@ def normalize_backward(grad: Floats, x: Floats, inverse: Floats, gain: Floats) -
 
 
 def softmax(scores: Floats) -> Floats:
-    """Over the last axis, in place."""
+    """Softmax over the last axis, in place."""
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=-1, keepdims=True)
@@ -105,7 +105,7 @@ def merge_heads(x: Floats) -> Floats:
 
 @dataclass
 class Block:
-    """What the backward pass of one block needs."""
+    """Values of a block for its backward pass."""
 
     x: Floats
     attention_inverse: Floats
@@ -123,7 +123,7 @@ class Block:
 
 @dataclass
 class Trace:
-    """What `backward` needs of a forward pass."""
+    """Values of a forward pass for `backward`."""
 
     tokens: NDArray[np.int64]
     blocks: list[Block]

@@ -11,7 +11,7 @@ import numpy as np
 
 from .model import Floats
 
-#: Told apart by people who do not see all colours (Okabe and Ito).
+#: Colours that people with colour blindness can distinguish (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 Result = dict[str, Any]
 
@@ -20,7 +20,7 @@ Result = dict[str, Any]
 class Line:
     """Mean and standard deviation over seeds of a number.
 
-    :param x: the same for all seeds
+    :param x: positions, the same for all seeds
     :param values: a row for each seed
     """
 
@@ -56,7 +56,7 @@ def evaluated(results: Sequence[Result], number: str) -> Line:
 def plot(file: Path, title: str, labels: tuple[str, str], lines: dict[str, Line]) -> None:
     """One line with its spread for each policy, as SVG.
 
-    :param labels: of the axes
+    :param labels: labels of the axes
     :raises ImportError: matplotlib is not installed
     """
     pyplot = _pyplot()
@@ -75,7 +75,7 @@ def plot(file: Path, title: str, labels: tuple[str, str], lines: dict[str, Line]
 def plot_panels(
     file: Path, title: str, labels: tuple[str, str], solid: dict[str, Line], dashed: dict[str, Line]
 ) -> None:
-    """As `plot`, with a panel for each policy, and a dashed line without a spread."""
+    """Plots one panel per policy: a line with its spread, and a dashed line without."""
     pyplot = _pyplot()
     rows = -(-len(solid) // 3)
     figure, panels = pyplot.subplots(
@@ -99,7 +99,7 @@ def _pyplot() -> Any:
     import matplotlib
 
     matplotlib.use("svg")
-    # The same numbers give the same file.
+    # With a fixed salt, the same numbers give the same file.
     matplotlib.rcParams["svg.hashsalt"] = "tiny-grpo"
     from matplotlib import pyplot
 

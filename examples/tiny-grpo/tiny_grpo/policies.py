@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 #: Launched prompts / needed prompts of each policy but `wait`; samples too with `regenerate`, as RollPacker does.
 OVER_PROVISION = 1.25
-#: Bounds of the weight of a sample. Few samples have its length, and its acceptance is noisy.
+#: Bounds of the weight of a sample, since the acceptance of a length with few samples is noisy.
 LEAST_WEIGHT, MAX_WEIGHT = 0.25, 4.0
 
 

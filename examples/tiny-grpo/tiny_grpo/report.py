@@ -1,4 +1,4 @@
-"""Tables of a study with services, and which plots it has."""
+"""Tables and plots of a study with services."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ def draw(studied: dict[str, list[Result]], output: Path) -> None:
 def beside_wait(
     results: Sequence[Result], waiting: Sequence[Result], number: Callable[[Result], float]
 ) -> list[tuple[float, float]]:
-    """A number of each run, and that of `wait` with the same seed: start, problems and their order are the same."""
+    """A number of each run, and of the `wait` run with the same seed, which has the same start, problems and order."""
     of_seed = {result["options"]["seed"]: number(result) for result in waiting}
     seeds = [result["options"]["seed"] for result in results]
     return [(number(result), of_seed[seed]) for seed, result in zip(seeds, results, strict=True) if seed in of_seed]
 
 
 def table(studied: dict[str, list[Result]]) -> str:
-    """Two tables of each policy, as Markdown: what is learned, and what it costs. Mean and standard deviation over
-    seeds; beside `wait`, mean and 95 % interval of the mean."""
+    """Two tables with a row per policy, as Markdown: learning and costs. Mean and standard deviation over seeds; for
+    comparisons with `wait`, mean and 95 % interval of the mean."""
     learned, costs = [], []
     waiting = studied.get("wait", [])
     for policy, results in studied.items():

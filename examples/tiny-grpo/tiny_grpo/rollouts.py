@@ -1,4 +1,4 @@
-"""What the trainer asks of Broomwagon beside its rounds: new weights, and the engines' clocks."""
+"""Calls of the trainer beside its rounds: new weights, and the clocks of the engines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENGINE_DEADLINE = 30.0
 class Fleet:
     """The engines of the pool.
 
-    :param engines: their addresses, by server id
+    :param engines: addresses of the engines, by server id
     """
 
     def __init__(self, client: Client, engines: dict[str, str]) -> None:
@@ -33,7 +33,7 @@ class Fleet:
         return (await self._client.call("weights.status", {})).get("version", -1)
 
     async def publish(self, job: str, version: int, file: Path) -> None:
-        """Gives all engines the weights of a file, and continues a change to this version that a trainer has begun."""
+        """Gives all engines the weights of a file; continues an unfinished change to this version, if any."""
         sync = (await self._client.call("weights.status", {})).get("sync")
         is_begun = sync is not None and sync["state"] == "begun" and sync["version"] == version
         sync_id = sync["syncId"] if sync and is_begun else f"{job}-{version}-{uuid4().hex[:8]}"
@@ -43,7 +43,7 @@ class Fleet:
         body = {"model_path": str(file), "weight_version": str(version)}
         await self._each("/update_weights_from_disk", body)
         await self.register(version)
-        # Refused, and repeated, as long as something runs.
+        # The commit is refused, and repeated, as long as requests run.
         await self._client.call("weights.commit", {"syncId": sync_id})
 
     async def register(self, version: int) -> None:

@@ -18,7 +18,7 @@ from .model import Weights
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """A reader finds the old contents or the new ones, also after a crash of the machine."""
+    """Replaces a file: a reader finds the old or the new contents, also after a crash of the machine."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with part.open("wb") as file:
         file.write(data)
@@ -52,7 +52,7 @@ class Run:
     adam: Adam
     first_version: int = 0
     step: int = 0
-    #: One for each step.
+    #: One record for each step.
     records: list[dict[str, Any]] = field(default_factory=list)
     #: Numbers of the model on problems that are not trained, by step.
     evaluations: list[dict[str, Any]] = field(default_factory=list)

@@ -22,8 +22,8 @@ ENGINES = 2
 class Tail:
     """A tail policy.
 
-    :param name: `wait`, `resume`, `drip` and `regenerate` are policies of Broomwagon; `drop` is none: it trains no cut
-        group ever
+    :param name: `wait`, `resume`, `drip` and `regenerate` are policies of Broomwagon; `drop` is not: it never trains a
+        cut group
     :param over: launched / needed groups
     :param sample_over: launched / needed samples of a new group
     :param span: most weight versions between a token and its training; None: no bound
@@ -64,8 +64,8 @@ class Sample:
 
 @dataclass(eq=False)
 class Group:
-    """:param count: samples that it needs; more may run
-    :param ended: in the order in which they ended
+    """:param count: samples that the group needs; more may run
+    :param ended: ended samples, in the order of their ends
     """
 
     prompt: list[int]
@@ -106,7 +106,7 @@ class Engine:
         self._waiting.append(text)
 
     def step(self) -> list[Text]:
-        """One token of each text; returns those that have ended."""
+        """Generates one token of each text; returns the ended texts."""
         assert self._decoder
         decoder, added = self._decoder, self._waiting[: self._decoder.free]
         del self._waiting[: len(added)]
@@ -128,8 +128,8 @@ class Rounds:
     """The rounds of one run.
 
     :param data: prompts, each trained once
-    :param groups: of a step
-    :param samples: of a group
+    :param groups: groups of a step
+    :param samples: samples of a group
     :param budget: most tokens of a response
     """
 
@@ -165,7 +165,7 @@ class Rounds:
         self.queue = [group for group in self.queue if not any(group is one for one in groups)]
 
     def _form(self, tail: Tail, needed: int, version: int) -> list[Group]:
-        """Groups that the round runs. A long round has those of the queue only, as far as there are enough."""
+        """Groups that the round runs. A long round has groups of the queue only, if there are enough."""
         launched = min(ceil(tail.over * needed - 1e-9), needed + len(self._data))
         for group in self.queue:
             oldest = group.oldest

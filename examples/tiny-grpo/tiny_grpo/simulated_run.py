@@ -31,7 +31,7 @@ def prompts_of(variant: Variant, seed: int, steps: int, groups: int) -> list[lis
 def run_variant(
     variant: Variant, seed: int, start: Weights, steps: int, groups: int, samples: int, evaluate: int = 4
 ) -> dict[str, Any]:
-    """Trains, and returns what a run with services has in its result file."""
+    """Trains, and returns the same data as the result file of a run with services."""
     began, cpu = time.monotonic(), time.process_time()
     weights = {name: value.copy() for name, value in start.items()}
     adam = Adam(weights, variant.rate)

@@ -1,5 +1,5 @@
-"""Runs of each policy with each seed, one result file for each; those that are there are not run again. Then a table,
-and plots if matplotlib is installed. `npm run study:tiny-grpo` calls it."""
+"""Runs each policy with each seed, with one result file per run; finished runs are not repeated. Prints a table, and
+draws plots if matplotlib is installed. `npm run study:tiny-grpo` calls it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from .run_state import load_weights, save_arrays, write_atomically
 from .system import System
 
 FOLDER = Path("tiny-grpo-study")
-#: Long enough to add with errors, and to use both styles about equally often.
+#: Steps of the supervised start: enough to add with errors, and to use both styles about equally often.
 START_STEPS = 750
-#: Steps of the start that each seed has of its own, and the seed of those before.
+#: Last steps of the start, which each seed has of its own, and the seed of the steps before them.
 OWN_START_STEPS, TRUNK_SEED = 50, 2_000_003
-#: Runs that differ in one of them are not compared. With the value of results that do not have it.
+#: Options in which compared runs must agree, with the values of results that lack them.
 COMPARED_OPTIONS = {"steps": None, "groups": None, "samples": None, "start_steps": None, "size": "small"}
-#: A run that takes longer has failed.
+#: Seconds after which a run has failed.
 RUN_DEADLINE = 1_800.0
 
 
 def start_file(folder: Path, seed: int, steps: int = START_STEPS, size: str = "small") -> Path:
-    """Weights of the supervised start of a seed; made once. Only the last steps have the problems of the seed: the
+    """Weights of the supervised start of a seed; created once. Only the last steps have the problems of the seed: the
     steps before them, which are most of the cost, are the same for all seeds."""
     kind = "" if size == "small" else f"{size}-"
     file = folder / f"start-{kind}{seed}-{steps}.npz"
@@ -59,7 +59,7 @@ def run(system: System, options: argparse.Namespace, policy: str, seed: int) -> 
     :raises RuntimeError: the trainer has failed
     """
     work = options.folder / f"{policy}-{seed}"
-    # A pool of another study does not know the job: an unfinished run begins again.
+    # A pool of another study does not know the job, so an unfinished run starts again.
     for left in work.glob("*.npz"):
         left.unlink()
     began = time.monotonic()
@@ -102,7 +102,7 @@ def check_folder(options: argparse.Namespace) -> None:
 
 
 def study(options: argparse.Namespace) -> bool:
-    """Runs what is missing. Returns whether all runs have succeeded.
+    """Runs the missing runs. Returns whether all have succeeded.
 
     :raises SystemExit: as `check_folder`
     """
@@ -149,9 +149,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    # Ends the processes of the system too.
+    # SIGTERM ends the processes of the system, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    # For the supervised start; the processes of a system have it of their own.
+    # For the supervised start; the processes of a system set the variable themselves.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     options = parse()
     is_complete = study(options)

@@ -1,4 +1,4 @@
-"""Runs of the variants that need no services, one result file for each; those that are there are not run again.
+"""Runs the variants that need no services, with one result file per run; finished runs are not repeated.
 `npm run study:tiny-grpo -- --simulated` calls it."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SEEDS = tuple(range(5, 17))
 
 
 def sweep(options: argparse.Namespace) -> None:
-    """Runs what is missing: all variants with the first seed, then with the next one.
+    """Runs the missing runs: all variants with the first seed, then with the next one.
 
     :raises SystemExit: as `check_folder`
     """

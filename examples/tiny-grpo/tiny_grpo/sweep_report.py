@@ -1,4 +1,4 @@
-"""Tables and plots of the runs that need no services, and of those with services that have the same seeds."""
+"""Tables and plots of runs without services, and of runs with services that have the same seeds."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def equivalence_table(studied: dict[str, BySeed], reference: str = "wait") -> st
         for name, results in studied.items()
         if name != reference and len(pairs(results, studied.get(reference, {}))) > 1
     }
-    # The control is no claim of the study.
+    # The control is not a hypothesis of the study.
     tested = [name for name in found if name != CONTROL]
     corrected = dict(zip(tested, holm([found[name].p_different() for name in tested]), strict=True))
     rows = []
@@ -135,8 +135,8 @@ def distance_table(studied: dict[str, BySeed], reference: str = "wait") -> str:
 
 
 def driver_table(served: dict[str, BySeed], simulated: dict[str, BySeed]) -> str:
-    """The same policy with the services less without them: whether the runs without services are true to them. 95 %
-    intervals."""
+    """Differences between runs of a policy with and without services, which show whether runs without services are
+    realistic. 95 % intervals."""
     rows = []
     for name in ("wait", "resume", "regenerate", "auto"):
         other = "auto-replayed" if name == "auto" else name
@@ -151,7 +151,7 @@ def driver_table(served: dict[str, BySeed], simulated: dict[str, BySeed]) -> str
 
 
 def sweep_table(studied: dict[str, BySeed]) -> str:
-    """Each variant beside the one from which it differs in one thing. 95 % intervals, without tests."""
+    """Each variant beside the variant from which it differs in one thing. 95 % intervals, without tests."""
     rows = []
     for name, results in studied.items():
         if name in MAIN:

@@ -26,9 +26,9 @@ WORKER_TTL_MS = 10_000
 
 
 class Process:
-    """A process that is started again when it dies, as Kubernetes does it, until `stop`.
+    """A process that is restarted when it ends, as by Kubernetes, until `stop`.
 
-    :param is_replaced: False: it stays dead
+    :param is_replaced: False: an ended process is not restarted
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Process:
         return self._child.pid
 
     def kill(self) -> None:
-        """As `kill -9`."""
+        """Kills the process, like `kill -9`."""
         os.kill(self.pid, signal.SIGKILL)
 
     def stop(self) -> None:
@@ -62,11 +62,11 @@ class Process:
             self._child.kill()
         if self._watch.is_alive():
             self._watch.join(GRACE)
-        # It may have been started again at the same moment.
+        # The process may have been restarted at the same moment.
         self._child.kill()
 
     def log(self) -> str:
-        """The last lines of its output."""
+        """Last lines of the process's output."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-30:])
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -76,16 +76,16 @@ class Process:
 
     def _restart(self) -> None:
         while self._child.wait() is not None and not self._is_stopping:
-            # One that cannot start must not use the whole machine.
+            # A process that cannot start must not use the whole machine.
             time.sleep(0.2)
             if not self._is_stopping:
                 self._child = self._start()
 
 
 class System:
-    """Starts everything in a pool of its own, and ends it.
+    """Starts all processes in a pool of their own, and ends them.
 
-    :param start_weights: file of the weights that the engines begin with
+    :param start_weights: file of the engines' first weights
     :param pace: real seconds of a simulated second of the engines
     """
 
@@ -97,7 +97,7 @@ class System:
         self._pace = pace
         self._worker_ttl_ms = worker_ttl_ms
         self._pool = f"tiny-grpo-{uuid4().hex[:8]}"
-        #: Of the trainer.
+        #: Environment of the trainer.
         self.environment: dict[str, str] = {}
         self.engines: dict[str, str] = {}
 
@@ -139,7 +139,7 @@ class System:
         for index, name in enumerate(ENGINES):
             command = [sys.executable, "-m", "tiny_grpo.engine", "--weights", str(self._start_weights)]
             command += ["--seed", str(index), "--pace", str(self._pace)]
-            # Another start would have another address.
+            # A restarted engine would have another address.
             self._add(name, command, python_environment(), is_replaced=False)
         for name in SERVICES:
             self._wait(name, (self.folder / f"{name}.json").exists)

@@ -1,8 +1,8 @@
 """The trainer: rounds of Broomwagon, rewards, one GRPO step for each round, new weights.
 
-It may be killed at any moment and started again with the same options. A step is trained within its round, and the
-checkpoint is written before the round is closed, so the checkpoint is at most one step ahead of Redis: then the groups
-of the open round are read again, and not trained again.
+The trainer may be killed at any moment and restarted with the same options. A step is trained within its round, and
+the checkpoint is written before the round is closed, so the checkpoint is at most one step ahead of Redis: then the
+groups of the open round are read again, and not trained again.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def tokens_of(group: Group) -> list[int]:
-    """Prompt of a group, also of one that an earlier process has submitted."""
+    """Prompt of a group, also if an earlier process has submitted the group."""
     prompt: Any = group.prompt
     tokens: list[int] = prompt["promptTokenIds"] if isinstance(prompt, dict) else prompt
     return tokens
 
 
 class Trainer:
-    """:param options: those of the command line"""
+    """:param options: options of the command line"""
 
     def __init__(self, client: Client, options: argparse.Namespace) -> None:
         self._client = client
@@ -51,7 +51,7 @@ class Trainer:
             max_tokens=TASK.budget,
             sampling={"temperature": 1.0, "logprobs": True},
         )
-        #: Of the engines, at the begin of the round.
+        #: Clocks of the engines at the start of the round.
         self._clocks: dict[str, float] = {}
 
     async def train(self) -> None:
@@ -67,7 +67,7 @@ class Trainer:
             began = time.monotonic()
             async for group in self._rollout.round(data, self._policy.wire):
                 groups.append(group)
-                # Before the round is closed, which is after its last group.
+                # Trains before the round is closed, which happens after its last group.
                 if len(groups) == options.groups and run.step == self._rollout.step:
                     await self._learn(groups, time.monotonic() - began)
             if groups and run.step == self._rollout.step - 1:
@@ -88,7 +88,7 @@ class Trainer:
         if checkpoint.exists():
             return Run.load(checkpoint, RATE)
         weights = load_weights(Path(self._options.start))
-        # The version of a pool never goes back.
+        # The version of a pool never decreases.
         run = Run(weights, Adam(weights, RATE), first_version=await self._fleet.version() + 1)
         run.evaluations.append(evaluation(weights, self._options.seed, 0, self._options.steps))
         run.save(checkpoint)
@@ -138,7 +138,7 @@ class Trainer:
         print(f"step {run.step}: reward {numbers['reward']:.3f}, length {numbers['length']:.1f}", flush=True)
 
     async def _choice(self) -> dict[str, Any]:
-        """What `auto` has chosen for the open round; nothing with the other policies."""
+        """Choice of `auto` for the open round; empty with the other policies."""
         choice = (await self._client.call("round.status", {"job": self._options.job})).get("choice", {})
         if "auto" not in choice:
             return {}
@@ -146,8 +146,8 @@ class Trainer:
         return {"choice": {**names, "over_provision": choice["overProvision"]}}
 
     def _seconds_until(self, sample: Sample) -> float:
-        """Simulated seconds from the begin of the round to the end of a sample; 0 if an earlier round has ended it."""
-        # Absent if the sample was cut with its last token: the engine was not asked again.
+        """Simulated seconds from the start of the round to the end of a sample; 0 if an earlier round has ended it."""
+        # The field is absent if the sample was cut with its last token, since no engine was called again.
         ended = float(sample.engine_fields[-1].get("simulated_seconds", 0))
         return max(0.0, ended - self._clocks[sample.segments[-1]["serverId"]])
 

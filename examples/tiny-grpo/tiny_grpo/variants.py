@@ -1,5 +1,5 @@
-"""The variants of a run without services. All but those of `MAIN` differ from another one in one thing, of which
-`REFERENCES` has the name."""
+"""The variants of a run without services. Each variant that is not in `MAIN` differs in one thing from another variant,
+which `REFERENCES` names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .simulated_rounds import Tail, auto_tail
 
 #: Name of the positive control.
 CONTROL = "control"
-#: Versions that its tokens are late.
+#: Weight versions by which tokens of the control are late.
 CONTROL_LATENESS = 20
 #: Steps whose prompts are sorted together by their digits: the last ones have only long groups.
 SORTED_STEPS = 4
@@ -21,7 +21,7 @@ SORTED_STEPS = 4
 @dataclass(frozen=True)
 class Variant:
     """:param late: weight versions between the generation of a sample and its training
-    :param has_ratios: False: tokens of older weights count as those of the present ones
+    :param has_ratios: False: tokens of older weights count like tokens of the present weights
     :param is_sorted: the prompts of each four steps are sorted, so that some steps have long groups only
     """
 
@@ -46,10 +46,10 @@ MAIN = {
     "resume": RESUME,
     "regenerate": REGENERATE,
     "auto-replayed": Variant(is_auto=True),
-    # All that is known to hurt.
+    # The control has everything that is known to hurt.
     CONTROL: replace(DROP, late=CONTROL_LATENESS, has_ratios=False),
 }
-#: Parts of the control.
+#: Variants with parts of the control.
 CONTROLS = {
     "drop": DROP,
     "late": replace(WAIT, late=CONTROL_LATENESS),
@@ -80,7 +80,7 @@ SET = {
     for name, variant in POLICIES.items()
 }
 VARIANTS = {**MAIN, **CONTROLS, **OVER, **ORDER, **SET}
-#: Beside which variant one is shown, if not `wait`: they differ in one thing.
+#: Variant beside which a variant is shown, if not `wait`; both differ in one thing.
 REFERENCES = {
     "late-no-ratios": "late",
     "resume-no-ratios": "resume",
