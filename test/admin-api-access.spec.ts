@@ -45,7 +45,7 @@ describe('a JWT of the issuer', () => {
     claims?: object;
     audience?: string | string[];
     issuer?: string;
-    /** Null: never. */
+    /** Time until the token expires; null: it never expires. */
     expires?: string | null;
     kid?: string;
     key?: KeyLike | Uint8Array;
@@ -82,7 +82,7 @@ describe('a JWT of the issuer', () => {
       jwt({ expires: '-5m' }),
       jwt({ key: others.privateKey }),
       jwt({ key: new Uint8Array(32), alg: 'HS256' }),
-      // The public key, which everybody has, as a shared secret.
+      // This token is signed with the public key, which everybody has, as a shared secret.
       jwt({ key: new TextEncoder().encode(await exportSPKI(keys.publicKey)), alg: 'HS256' }),
       jwt({ kid: 'unknown' }),
       jwt({ expires: null }),

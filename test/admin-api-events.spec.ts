@@ -48,7 +48,7 @@ async function listen(query = '', lastId?: number, token?: string) {
   });
   expect(response.headers.get('Content-Type')).toContain('text/event-stream');
   const events: SentEvent[] = [];
-  /** Ids without an event: where the stream begins. */
+  /** Ids that come without an event, and name the place at which the stream begins. */
   const places: string[] = [];
   const read = async () => {
     let text = '';
@@ -93,7 +93,7 @@ it('replays the events after Last-Event-ID, and continues without a gap or a rep
   first.close();
   const missed = [];
   for (let event = 0; event < 600; event++) missed.push(await happen('round.progressed'));
-  // Events come while the past is read.
+  // New events arrive while the reader gets the past ones.
   const coming = (async () => {
     for (let event = 0; event < 200; event++) missed.push(await happen('round.progressed'));
   })();

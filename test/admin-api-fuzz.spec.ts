@@ -57,7 +57,7 @@ async function poolState(): Promise<object> {
   return Object.fromEntries(keys.filter(([key]) => key.includes(`{${bench.pool}}`)));
 }
 
-/** True if the request was refused again and again, and the pool was another one after each. */
+/** True if the request was refused `TRIES` times, and the state of the pool had changed after each. */
 async function changesOnError(route: Route, fields: Fields): Promise<boolean> {
   for (let attempt = 0; attempt < TRIES; attempt++) {
     const before = JSON.stringify(await poolState());

@@ -10,12 +10,12 @@ const NAME = 'admin-api-1';
 const PROMPTS = dataSet(28, 4);
 const WRITERS = 4;
 const READERS = 8;
-/** Between two changes of a writer, milliseconds; a pause also before a call is repeated. */
+/** Pause between two changes of a writer, and before a call is repeated, milliseconds. */
 const PAUSE_MS = 20;
 
 interface Change {
   slowStartMs: number;
-  /** Absent: a replica was killed while it processed the request, and its outcome is not known. */
+  /** Reply of the change. Absent: a replica was killed while it processed the request, and the outcome is unknown. */
   reply?: object;
 }
 

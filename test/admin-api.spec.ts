@@ -71,7 +71,7 @@ const FIRST = ['lb.lease', 'server.drain', 'server.uncordon', 'lb.release'];
 const LAST = ['worker.deregister', 'server.remove', 'job.delete', 'pool.delete'];
 /** An answer that is right although it is an error. */
 const REFUSED: Record<string, string> = {
-  // The sync ends with the commit before.
+  // The commit, which comes before, has ended the sync.
   'POST /pools/{pool}/weights/{syncId}/rollback': 'WEIGHT_SYNC_ENDED',
 };
 
@@ -107,7 +107,7 @@ describe('every route', () => {
         ['garbage', 'x'.repeat(4_000)],
         ...tokens,
       ];
-      // With a body that is refused, so that nothing changes where the token is enough.
+      // The body is refused, so that nothing changes where the token is enough.
       const wrong = { ...idsOf(route), notAField: 1 };
       for (const [who, token] of others) answers[who] = (await api.call(route, wrong, { token })).status;
       const hasPool = route.path.includes('{pool}');
@@ -336,7 +336,7 @@ describe('the server', () => {
       expect(await metrics()).toContain(`{le="0.0001",${labels}}`);
     }
     expect(await metrics()).not.toMatch(new RegExp(`http_request.*${bench.pool}`));
-    // The request for the metrics.
+    // The one request in flight is the request for the metrics.
     await expect.poll(metrics).toContain('broomwagon_http_requests_in_flight{app="admin-api"} 1\n');
   });
 
@@ -463,7 +463,7 @@ describe('changes', () => {
     const refused = await change(42, etag);
     expect([refused.status, refused.body.code, refused.body.field]).toEqual([412, 'VERSION_MISMATCH', 'ifVersion']);
     expect((await read()).body).toEqual(changed.body);
-    // The repeat of a change whose reply was lost.
+    // A repeat of a change whose reply was lost has the same reply.
     expect((await change(41, etag)).body).toEqual(changed.body);
     expect((await change(43)).body.version).toBe(before.body.version + 2);
     const query = `pool=${bench.pool}&operation=${changed.body.job ? 'job.configure' : 'rebalance.configure'}`;
@@ -524,7 +524,7 @@ describe('changes', () => {
   });
 
   describe('whose replica died between the change and its reply', () => {
-    /** Sends a change, then takes the reply out of Redis, as it is when the replica has died before it stored it. */
+    /** Sends a change, then removes its reply from Redis, as if the replica had died before it stored the reply. */
     async function loseReply(send: () => Promise<Answer>): Promise<Answer> {
       const redis = connectRedis({ url: testRedisUrl() });
       const stored = async () =>

@@ -18,7 +18,7 @@ it('trains all samples once when an operator cancels rounds, running and complet
     groupsPerStep: GROUPS_PER_STEP,
     policy: 'resume',
     onStatus: ({ roundId, step, state, roundGroups, trainerEpoch }) => {
-      // The first round of each step but the last: of the second step once it is completed, else as soon as it runs.
+      // Cancels the first round of each step but the last: in the second step once it is completed, else while it runs.
       const isDue = step === 2 ? state === 'completed' : roundGroups > 0;
       if (!isDue || step > 3 || roundId !== `job-step-${step}`) return;
       cancelled.add(roundId);

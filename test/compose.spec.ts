@@ -69,7 +69,7 @@ it('gets its passwords from a script that keeps existing ones, in files that are
   expect(make().stdout).toMatch(/^0 new passwords, /);
   expect(Object.fromEntries(texts())).toEqual(made);
 
-  // A new user of a newer version.
+  // A newer version may have a new user, whose password is missing in the file.
   const passwordsFile = join(folder, 'passwords.env');
   chmodSync(passwordsFile, 0o644);
   writeFileSync(passwordsFile, made['passwords.env']!.replace(/^NATS_WORKER.*\n/m, ''));
@@ -78,7 +78,7 @@ it('gets its passwords from a script that keeps existing ones, in files that are
   const password = /^NATS_WORKER_PASSWORD=(\w+)$/m.exec(readFileSync(join(folder, 'passwords.env'), 'utf8'))![1]!;
   expect(made['passwords.env']).not.toContain(password);
   expect(readFileSync(join(folder, 'worker.env'), 'utf8')).toContain(`NATS_PASSWORD=${password}\n`);
-  // A password of the user that the servers would not read is not replaced in silence.
+  // If the operator wrote a password that the servers would not read, it is not replaced in silence.
   const own = made['passwords.env']!.replace(/^NATS_WORKER.*$/m, 'NATS_WORKER_PASSWORD=my-own');
   writeFileSync(passwordsFile, own);
   expect(make()).toMatchObject({ status: 2, stderr: expect.stringMatching(/^error: line \d+ of /) as string });

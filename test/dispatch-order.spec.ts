@@ -82,7 +82,7 @@ describe('an engine gets the requests of a round in its order', () => {
     // A group that was started in an earlier round goes ahead of a probe.
     await runRound(policy, [LATER], trainerEpoch);
     const { table } = await bench.engineState();
-    // The engine lists the requests that ended last first.
+    // In the table of the engine, the request that ended last comes first.
     const inTurn = table.toReversed().map(({ promptKey }) => groups.get(promptKey));
     expect(inTurn).toEqual([...EXPECTED[dispatchOrder], LATER, LATER]);
   });

@@ -5,7 +5,7 @@ import { TestSystem } from './system/test-system';
 
 /** Chance decides which replica gets a call, so a data set may pass without a visit to the failpoint. */
 const MAX_DATA_SETS = 12;
-/** Opening a long round of it takes two pages of 128 requests. */
+/** A data set for a failpoint between pages: opening a long round of it takes two pages of 128 requests. */
 const WIDE = dataSet(12, 48, 29);
 const SMALL = WIDE.map((prompt) => ({ ...prompt, samples: 4 }));
 const GROUPS_PER_STEP = 4;
@@ -32,7 +32,7 @@ describe('a replica killed at a failpoint, beside another one', () => {
 
   it.each(failpointNames().filter(isChosen))('loses nothing and does nothing twice: %s', async (name) => {
     const app = appOf(name);
-    // Pages are few; all else happens often, and the first time is not yet under load.
+    // Pages are few, so the first visit counts. All other failpoints are visited often, first without load.
     const atHit = name.endsWith('between-pages') ? 1 : 3;
     const prompts = name.startsWith('coordinator.open') ? WIDE : SMALL;
     const victim = await system.startApp(app, `${app}-failing`, { FAILPOINTS: `${name}=kill@${atHit}` });

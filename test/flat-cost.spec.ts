@@ -39,7 +39,7 @@ describe('the cost of rounds', () => {
     const prompts = Array.from({ length: 400 }, (_, index) => group(`tiny-${index}`));
     const payloads = new Redis(payloadServer.url);
     const sizes = async () => {
-      // The last round folds in the background.
+      // The counts of the last round are folded in the background.
       await expect.poll(async () => (await system.call('job.status', { job: 'tiny' })).requests.finished).toBe(0);
       await expect.poll(() => system.redis.exists('sweeps')).toBe(false);
       await expect.poll(() => payloads.keys('*:item:*')).toEqual([]);
@@ -71,7 +71,7 @@ describe('the cost of rounds', () => {
   });
 
   it('is the same for the control plane with payloads of 1 kB and of 10 MB: complete, cut and requeue', async () => {
-    // The first time, Redis is sent the scripts.
+    // The first run also sends the scripts to Redis.
     await costOf('first', 10);
     const small = await leastCostOf('small', 1_000);
     const large = await leastCostOf('large', 10_000_000);

@@ -53,7 +53,7 @@ describe('an abort', () => {
     expect([early.body.meta_info.finish_reason.type, early.body.output_ids]).toEqual(['abort', []]);
     const typeOf = async (replica: Gateway) =>
       (await replica.post('/generate', generate(3, { rid: 'early' }))).body.meta_info.finish_reason.type;
-    // An abort ends one generation: in time it is forgotten by the other replica too.
+    // An abort ends one response: after a while the other replica forgets the abort too.
     await expect.poll(() => typeOf(system.gateway)).toBe('length');
     await expect
       .poll(async () => {
@@ -179,7 +179,7 @@ describe('a client that disconnects', () => {
   });
 });
 
-/** Sends a part of a request, and disconnects after so many bytes of the response, or at its end. */
+/** Sends a part of a request, and disconnects after a number of bytes of the response, or at its end. */
 function cutAfter(message: string, bytes: number): Promise<void> {
   return new Promise((resolve) => {
     const socket = connect(Number(new URL(system.gateway.url).port), '127.0.0.1');

@@ -54,7 +54,7 @@ function partsOf({ choices: [choice], usage }: Answer): object {
 const uncut = async (more: object = {}) =>
   (await post(`${second.url}/v1/chat/completions`, { ...chat, ...more })).body as Answer;
 
-/** The answer, or that which the client of OpenAI puts together of a stream. */
+/** The answer; for a stream the client of OpenAI joins its parts. */
 async function ask(stream: boolean, more: object = {}, fetch?: typeof globalThis.fetch): Promise<Answer> {
   const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0, fetch });
   const body = { ...chat, ...more } as OpenAI.ChatCompletionCreateParamsNonStreaming;
@@ -192,7 +192,7 @@ it.each([
       ...options,
     });
     await startSecond(options);
-    // The engine at the address of before has ended: its server would keep the id until probes find that.
+    // The engine of server s1 has ended: the server would keep the id until probes notice.
     await bench.client.call(bench.pool, 'server.remove', { serverId: 's1' });
     await bench.register({ endpoint: bench.engine.url, instanceId: 'i3', model: 'simulated' });
     await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });

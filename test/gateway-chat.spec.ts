@@ -113,7 +113,7 @@ it('a chat without a budget is generated to its end', async () => {
   const short = await startEngine('vllm', { speed: 20, lengths: { name: 'short', lengthOf } });
   await bench.client.call(bench.pool, 'server.cordon', { serverId: 's1' });
   await bench.register({ serverId: 's3', instanceId: 'i3', endpoint: short.url, model });
-  // The second one is continued.
+  // The second chat needs two attempts.
   for (const attempts of ['1', '2']) {
     const { body, headers } = await gateway.post('/v1/chat/completions', { model, messages, seed });
     const { choices, usage } = body as OpenAI.ChatCompletion;

@@ -140,7 +140,7 @@ describe('a pause', () => {
     let before = -1;
     const isSettled = async () => before === (before = await made());
     await expect.poll(isSettled, { interval: 500 }).toBe(true);
-    // Two deadlines of silence.
+    // The pause takes as long as two deadlines of silence.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     expect([await made(), await gateway.metric('gateway_generations_running')]).toEqual([before, 2]);
     expect((await gateway.post('/continue_generation', {})).status).toBe(200);

@@ -86,7 +86,7 @@ describe('routed experts of SGLang', () => {
   it('of a broken stream are continued by the next attempt', async () => {
     await inject(system.bench.engine.url, { kind: 'close-mid-stream', afterTokens: 6 });
     const reply = send(false);
-    // The only engine may continue the response before another one is there.
+    // The only engine may continue the response before another one is registered.
     await expect.poll(() => system.metric('tokens_generated_total')).toBeGreaterThanOrEqual(6);
     await startSecond();
     expect((await reply).headers['x-broomwagon-attempts']).not.toBe('1');

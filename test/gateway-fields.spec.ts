@@ -23,7 +23,7 @@ const DOORS: Door[] = [
   { path: '/v1/completions', bodyOf: (marker) => ({ prompt: [1, marker] }) },
   { path: '/v1/chat/completions', bodyOf: (marker) => ({ messages: [{ role: 'user', content: `${marker}` }] }) },
 ];
-/** Read by the gateway: the prompt, how the answer is written, and whose request it is. */
+/** Fields that the gateway reads: the prompt, the form of the answer, and the owner of the request. */
 // prettier-ignore
 const READ = new Set([
   'token_ids', 'input_ids', 'text', 'prompt', 'messages', 'sampling_params', 'stream', 'stream_options', 'user',
@@ -32,7 +32,7 @@ const READ = new Set([
   'detokenize',
   'return_tokens_as_token_ids', 'return_routed_experts', 'routed_experts_start_len',
 ]);
-/** Documented to change nothing of an answer, so that an engine of the other dialect may ignore them. */
+/** Fields with no effect on an answer, as documented, so that an engine of the other dialect may ignore them. */
 // prettier-ignore
 const WITHOUT_EFFECT = new Set([
   'log_metrics', 'no_logs', 'custom_labels', 'routing_key', 'conversation_id', 'external_trace_header',

@@ -10,7 +10,7 @@ import { TestSystem } from './system/test-system';
 const IS_LONG = process.env.TEST_RUNS_FACTOR !== undefined;
 const CLIENTS = IS_LONG ? 100 : 16;
 const NEW_CLIENTS = IS_LONG ? 20 : 4;
-/** The shortest outage, milliseconds; it also lasts until the streams have got on. */
+/** The shortest outage, milliseconds; it also lasts until the streams have made progress. */
 const AWAY_MS = IS_LONG ? 5_000 : 500;
 const TOKENS = 2_000;
 /** Speeds of about 5 and 2,500 tokens a second for each response. */
@@ -40,7 +40,7 @@ afterEach(async () => {
   await Promise.all(Object.values(servers ?? {}).map((server) => server.stop()));
 });
 
-/** Starts the engine, in the place of the one before. */
+/** Starts the engine, in the place of an earlier one. */
 async function startAt(speed: number): Promise<void> {
   const port = Number(new URL(engine?.url ?? 'http://host:0').port);
   await engine?.close();

@@ -45,7 +45,7 @@ it('continues a bounded number of responses of a lost engine at a time, until th
   await system.bench.client.call(system.bench.pool, 'server.remove', { serverId: 's1' });
   await expect.poll(() => held.length).toBe(LIMIT);
   await expect.poll(() => other.metric('gateway_resumes_waiting')).toBe(RESPONSES - LIMIT);
-  // First calls of new requests are not held.
+  // The limit does not hold the first calls of new requests.
   const first = other.post('/generate', generate(3));
   await expect.poll(() => held.length).toBe(LIMIT + 1);
   held.pop()!();

@@ -34,7 +34,7 @@ it.each<[string, (index: number) => [object, Record<string, string>]]>([
   for (const gateway of [system.gateway, other]) {
     await expect.poll(() => gateway.metric('gateway_generations_running')).toBe(PAIRS);
   }
-  // No request could begin before, so that none can have ended before its repeat has arrived.
+  // Without an engine no request could start before, so none can have ended before its repeat has arrived.
   await system.registerSecond();
   const replies = await Promise.all(pairs);
   expect(await received()).toBe(PAIRS);

@@ -131,7 +131,7 @@ describe('each operation of trainers', () => {
     }
     const large = await call('round.submit', JSON.stringify({ job: 'x'.repeat(LIMITS.bodyBytes) }));
     expect([large.status, large.body.error.code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
-    // Errors of the state, and not of the body.
+    // These bodies are right, and the state causes the errors.
     for (const [operation, body] of [
       ['round.status', { job: 'none' }],
       ['round.takeover', { job: 'none', takeoverId: 'k' }],
@@ -232,7 +232,7 @@ describe('payloads', () => {
     expect((await call('payload.stat', { ref: `redis~${bench.pool}~job~g~p` })).body.error.code).toMatch(
       /^PAYLOAD_(INCOMPLETE|NOT_FOUND)$/,
     );
-    // The whole payload is sent again.
+    // A client sends the whole payload again.
     expect((await put({ job: 'job', groupId: 'g', name: 'p' }, Buffer.alloc(600_000))).status).toBe(200);
   });
 });

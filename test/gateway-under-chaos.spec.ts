@@ -6,7 +6,7 @@ import { eventsOf, post, type Reply } from './system/gateway';
 import { TestSystem } from './system/test-system';
 import { changeBehaviours } from './system/zoo-chaos';
 
-/** `npm run test:faults` sets it. */
+/** Factor of clients and deadlines, which `npm run test:faults` sets. */
 const FACTOR = Number(process.env.TEST_RUNS_FACTOR ?? 1);
 const CLIENTS = FACTOR === 1 ? 60 : 1_000;
 /** A slow machine makes more tokens before an engine is killed, and the other engines prefill them all. */

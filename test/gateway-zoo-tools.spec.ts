@@ -7,7 +7,7 @@ import { useGateway } from './system/gateway-bench';
 
 /** Behaviours that change only responses with tool calls. */
 const ENTRIES = ZOO.filter(({ isAboutTools }) => isAboutTools).map(({ name }) => name);
-/** Behaviours by which the first call fails, and none. */
+/** Behaviours by which the first call fails; undefined: it does not fail. */
 const FAILURES = [undefined, 'error-event', 'ends-midway', 'cut-at-byte'];
 const CUT_AT = { tokens: 7, bytes: 900 };
 

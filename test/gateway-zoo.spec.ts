@@ -87,7 +87,7 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
             text: truth.text ?? decode(truth.ids),
             logprobs: truth.logprobs,
             stop,
-            // The gateway passes on that the engine has aborted a request.
+            // The gateway passes an abort by the engine on to the client.
             mayAbort: entries.some((name) => ABORTING.has(name)),
           },
         );

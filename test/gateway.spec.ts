@@ -185,7 +185,7 @@ describe('a response that is cut is continued on another engine', () => {
     await expect.poll(() => system.metric('tokens_generated_total')).toBe(12);
     await move('p2', 's1');
     await expect.poll(() => system.metric('tokens_generated_total')).toBe(18);
-    // Commands are repeated: one of the first plan that comes late moves nothing.
+    // Commands are repeated: a late command of the first plan moves nothing.
     const late = { workerEpoch, planId: 'p1', leases: [{ leaseId, targetServerId: 's2' }] };
     const command = workerCommandSubject(system.bench.pool, workerId, 'move');
     expect(await system.bench.client.messaging.request(command, late)).toEqual({ stopped: 0 });

@@ -12,7 +12,7 @@ describe('a client that a generator makes from docs/protocol/asyncapi.json', () 
   let system: TestSystem;
 
   beforeAll(async () => {
-    // Within the repository, so that modules are found.
+    // The folder is within the repository, so that modules are found.
     folder = mkdtempSync(join('dist', 'generated-client-'));
     const generate = join(EXAMPLES, 'generate-types.mjs');
     execFileSync(process.execPath, [generate, join(folder, 'protocol.ts')], { stdio: 'pipe' });

@@ -4,7 +4,7 @@ import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { SEED, trueTokens } from './system/data-set';
 import { ServiceBench } from './system/service-bench';
 
-/** More than is made before the engines go faster. */
+/** Length of the responses: more tokens than are generated before the engines go faster. */
 const TOKENS = 6_000;
 const LAST_SPEED = 2_000;
 const SAMPLES = 6;
@@ -72,7 +72,7 @@ it('moves requests within a store of servers without a second prefill, with the 
   await expect.poll(async () => (await stateOf(inStore[1])).requests.received).toBe(planned.length);
   expect((await stateOf(inStore[1])).prefillTokens).toBe(0);
 
-  // Outside of the store all that it has is computed again.
+  // A move to a server outside of the store prefills all tokens of the request again.
   const moved = new Set(plan.results.map(({ requestId }) => requestId));
   const requestId = Array.from({ length: SAMPLES }, (_, index) => requestIdOf(bench.job, 'g', index)).find(
     (id) => !moved.has(id),

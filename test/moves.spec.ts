@@ -85,7 +85,7 @@ describe('a move with a real worker and two engines', () => {
       const { planId } = await execute([{ requestId: requestId(), targetServerId }], `hop-${round}`);
       await expect.poll(() => stateOfMove(planId)).toBe('moved');
       await expect.poll(() => inEngine(other.url)).toBe(targetServerId === 's2' ? 1 : 0);
-      // A token or two more before the next one.
+      // The target generates some tokens before the next move.
       const { tokensMade } = await stateOf(targetServerId === 's2' ? other.url : bench.engine.url);
       const target = targetServerId === 's2' ? other.url : bench.engine.url;
       await expect.poll(async () => (await stateOf(target)).tokensMade).toBeGreaterThan(tokensMade + 2);
@@ -103,7 +103,7 @@ describe('a move with a real worker and two engines', () => {
     for (const round of [0, 1, 2]) {
       expect((await statusOf(`hop-${round}`)).results).toEqual([expect.objectContaining({ state: 'moved', times })]);
     }
-    // Four phases of three moves.
+    // Three moves have four phases each.
     expect((await bench.metric('move_phase_seconds_count')) - timed).toBe(12);
   });
 
@@ -229,7 +229,7 @@ describe('a pool that rebalances by itself', () => {
     for (const engine of engines) engine.setSpeed(2_000);
     expect((await tokensOfSamples()).map(({ length }) => length)).toEqual(Array(8).fill(tokens));
     const busySeconds = await Promise.all(engines.map(async ({ url }) => (await stateOf(url)).busySeconds));
-    // The first steps are as slow as without moves.
+    // The speedup stays below 2, because the first steps are as slow as without moves.
     expect((tokens * stepSeconds(parameters, 8, 0)) / Math.max(...busySeconds)).toBeGreaterThan(1.8);
   });
 

@@ -50,7 +50,7 @@ async function trainOverNats(): Promise<void> {
   expect([(await trainer.exited).code, await trainer.logTail(5)]).toEqual([0, expect.stringContaining('stepsTrained')]);
 }
 
-/** A generation of a session that is recorded, with an id of its client, which has its tokens saved. */
+/** Generates a response in a recorded session, with an id of the client, so that its tokens are saved. */
 async function generateOverHttp(): Promise<void> {
   const url = `http://127.0.0.1:${system.port('gateway-1')}`;
   const { token } = (await (await admin('/tokens', { name: 'client', role: 'trainer' })).json()) as { token: string };

@@ -99,7 +99,7 @@ describe('a trainer with a plain client of NATS or HTTP', () => {
     const names = ['gateway-1', 'gateway-2'];
     await Promise.all(names.map((name) => system.startApp('gateway', name, { API_KEYS: 'off' })));
     const urls = names.map((name) => `http://127.0.0.1:${system.port(name)}`);
-    // Over NATS it would reach nothing.
+    // The address of NATS is unreachable, so the trainer uses only HTTP.
     const trainer = await startTrainer('http', { GATEWAY_URL: urls.join(','), NATS_URL: 'nats://127.0.0.1:1' });
     await trainedSteps(1);
     system.process('gateway-1').kill('SIGKILL');

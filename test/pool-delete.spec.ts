@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ServiceBench } from './system/service-bench';
 
-/** Far longer than the deletion takes: answered by it, not by their own deadline. */
+/** Wait of the calls, far longer than the deletion takes: the deletion answers them, and not their deadline. */
 const WAIT_MS = 30_000;
 
 let bench: ServiceBench;

@@ -246,7 +246,7 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8').replaceAll('\0', ' ');
   } catch {
-    // Ended meanwhile, or of somebody else.
+    // The process has ended, or belongs to another user.
     return '';
   }
 }

@@ -71,7 +71,7 @@ describe('npm run release', () => {
     const released = UNRELEASED.replace('[Unreleased]', `[Unreleased]\n\n## [7.8.9] - ${today}`);
     expect(readFileSync(join(clone, 'CHANGELOG.md'), 'utf8')).toBe(released);
 
-    // The section is empty now; and a version is never given twice, nor a lower one.
+    // A release is refused while the section is empty, or if its version exists or is lower than the last one.
     expect(release('7.9.0').stderr).toMatch(/Unreleased of CHANGELOG\.md is empty/);
     expect(release('7.8.9').stderr).toMatch(/The tag v7\.8\.9 exists/);
     write(UNRELEASED);

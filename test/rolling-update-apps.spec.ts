@@ -13,7 +13,7 @@ const NEW_BUILD = 'dist';
 const REPLICAS = OLD_BUILD === undefined ? 1 : 2;
 const APPS = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api'] as const;
 const PROMPTS = dataSet(8, 2);
-/** One for each length of response; more when there are two replicas. */
+/** One client for each length of response; more clients when there are two replicas. */
 const CLIENTS = OLD_BUILD === undefined ? 2 : 6;
 const CALLERS = 4;
 /** Pause between the calls of a caller or an operator. A shorter one only takes more processor time. */

@@ -49,7 +49,7 @@ it('gives the room of a full pool to the round with the higher priority first', 
       .toBe('completed');
   }
   const { table } = await stateOf(engine.url);
-  // The engine lists the requests that ended last first.
+  // In the table of the engine, the request that ended last comes first.
   const inTurn = table.map(({ made }) => made).toReversed();
   const times = (tokens: number) => Array.from({ length: GROUPS }, () => tokens);
   expect(inTurn).toEqual([...times(TOKENS.high), ...times(TOKENS.low)]);

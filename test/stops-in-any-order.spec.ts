@@ -60,7 +60,7 @@ class Router {
     return new Router((await bench.client.call(bench.pool, 'worker.register', registration)).workerEpoch);
   }
 
-  /** Asks for a server and does not wait for the answer here. */
+  /** Acquires a lease without waiting for the answer. */
   ask(sessionId: string): void {
     const body = {
       acquireId: randomUUID(),
@@ -168,7 +168,7 @@ class Run {
     }
     this.open = undefined;
     this.version = commits ? open.version : this.version;
-    // A server that is at the version the pool has, whatever it had loaded.
+    // The server reports the version of the pool, whatever it had loaded.
     await bench.register({ weightVersion: this.version, maxInflight: 6 });
   }
 
@@ -229,7 +229,7 @@ it(
           await bench.end();
         },
       ),
-      // A smaller example would need a pool for each try.
+      // fast-check does not shrink a failure, because each try would need a pool.
       { numRuns: RUNS, endOnFailure: true },
     );
   },

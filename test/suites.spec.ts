@@ -15,7 +15,7 @@ const { concernedSuites, SUITES } = untyped as { concernedSuites(files: string[]
 const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
 const files = execFileSync('git', ['ls-files'], { encoding: 'utf8' }).split('\n');
 
-/** Scripts that run parts of suites, or several of them. */
+/** Scripts that run parts of suites, or several suites. */
 const NO_SUITES = new Set(['test:one', 'test:unit', 'test:services', 'test:system', 'test:all', 'test:changed']);
 
 describe('the table of suites', () => {

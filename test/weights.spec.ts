@@ -32,14 +32,14 @@ describe('a change of weights with a real worker and engine', () => {
     await bench.running(4);
     await bench.made(3);
     expect(await begin()).toMatchObject({ state: 'begun', running: 0 });
-    // Quiesced means stopped on the engine: nothing is waited for here.
+    // Quiesced requests have stopped on the engine, so the test does not poll here.
     expect(liveRows(await bench.engineState())).toEqual([]);
     await expect.poll(states).toMatchObject({ pending: 4, cutting: 0, claimed: 0, running: 0, dropped: 0 });
     await bench.register({ weightVersion: 1 });
     expect(await commit()).toMatchObject({ state: 'committed', servers: 1, confirmedServers: 1 });
     await bench.running(4);
     await bench.made(10);
-    // A second one: the segments of the first are there, of the old version.
+    // The second change keeps the segments from before the first, with their old version.
     await begin({ syncId: 'next', version: 2 });
     const { workerEpoch } = await bench.client.call(bench.pool, 'worker.register', {
       workerId: 'x',
@@ -75,7 +75,7 @@ describe('a change of weights with a real worker and engine', () => {
     const status = () => bench.client.call(bench.pool, 'weights.status', { syncId: 'sync', cursor: '0' });
     await expect.poll(async () => (await status()).sync!.running).toBe(0);
     expect((await status()).servers).toMatchObject([{ serverId: 's1', quiesced: true, confirmed: false }]);
-    // The other one waits on, and is served as soon as there is a server with the new weights.
+    // The other request waits on, and is served as soon as there is a server with the new weights.
     expect((await bench.inflight()).waiters).toBe(1);
     await commit();
     await expect.poll(async () => (await status()).servers).toMatchObject([{ state: 'quarantined' }]);

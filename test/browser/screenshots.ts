@@ -8,7 +8,7 @@ const FOLDER = 'docs/images';
 const MAX_BYTES = 150_000;
 const SIZE = { width: 1_280, height: 800 };
 const TIMEOUT_MS = 900_000;
-/** Pages about steps that are done; the others are shown while a round runs. */
+/** Pages about completed steps; the others are shown while a round runs. */
 const AFTERWARDS = new Set(['ledger', 'timeline', 'frontier']);
 const SHOWN_MS = 3_000;
 

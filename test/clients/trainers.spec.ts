@@ -112,7 +112,7 @@ describe('miles', () => {
     const { body } = await gateway.post(`/sessions/${id}/generate`, turn);
     const { branches } = (await gateway.get(`/sessions/${id}/trajectory`)).body;
     expect(branches[0].token_ids).toEqual([...PROMPT, ...body.output_ids]);
-    // miles reads the status, and the client of rllm the number.
+    // miles reads the status of the answer, and the client of rllm the number of deleted sessions.
     const deleted = await fetch(`${gateway.url}/sessions/${id}`, { method: 'DELETE' });
     expect([deleted.status, await deleted.json()]).toEqual([200, { deleted: 1 }]);
   });

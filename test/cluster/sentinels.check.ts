@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 const { pool: prefix } = testPool();
 const DEADLINE_MS = 30_000;
 
-/** A client gets to the primary, and after a failover to the next one. */
+/** Checks that a client reaches the primary, and after a failover its successor. */
 async function expectToFollow(
   sentinels: RedisSentinels,
   options: Omit<Parameters<typeof connectRedis>[0], 'url'> = {},
@@ -55,7 +55,7 @@ describe('Sentinels with TLS and passwords', () => {
   });
 
   it('move clients from an old primary that still acts as a primary', async () => {
-    // Otherwise the Sentinels make it a replica some seconds later, and close its connections.
+    // Without these settings the Sentinels would make the old primary a replica soon, and close its connections.
     const cannotBeReplica = ['rename-command REPLICAOF ""', 'rename-command SLAVEOF ""'];
     const sentinels = await RedisSentinels.start(access, cannotBeReplica);
     const redis = connectRedis({ url: sentinels.url, tls: { ca }, sentinelPassword });

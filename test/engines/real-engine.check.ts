@@ -173,7 +173,7 @@ describe.skipIf(!capabilities.loadReport)('a real engine that reports its load',
       if (first.tokenIds === undefined) continue;
       const same = Math.min(first.tokenCount, uncut.tokenCount);
       const rest = await adapter.generate(attempt(text, { maxTokens: 200, made: first }));
-      // The endless one may have passed the end of a response; up to there it is the same.
+      // The endless attempt may have passed the end of the uncut response; up to that end both are equal.
       if (uncut.finishReason === 'length' && first.tokenCount <= 200) {
         expect([...first.tokenIds, ...(rest.tokenIds ?? [])]).toEqual(uncut.tokenIds);
       } else {

@@ -34,7 +34,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const peers = `http://127.0.0.1:${await freePort()}`;
     await group.start({
       name: 'etcd',
-      // The module of etcd calls its program so.
+      // The module of etcd gives its program the name `server`.
       command: [
         join(tools.programs, 'server'),
         `--data-dir=${join(folder, 'etcd')}`,

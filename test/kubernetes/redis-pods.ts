@@ -42,7 +42,7 @@ export class RedisPods {
     return podOf(this.find('StatefulSet', 'broomwagon-redis'))!.spec.containers;
   }
 
-  /** Name of a pod for others. */
+  /** DNS name of a pod. */
   hostOf(name: string): string {
     const { metadata } = this.find('StatefulSet', 'broomwagon-redis');
     return `${name}.broomwagon-redis-servers.${metadata.namespace}.svc`;

@@ -154,7 +154,7 @@ it(
     expect(await pods.ask(first, 'get kept')).toBe('1');
     await expect.poll(() => register('all-restarted'), WAIT).toBeDefined();
 
-    // A primary that lost its volume does not come back as an empty one.
+    // A primary that has lost its volume does not start again as an empty primary.
     await pods.kill(successor);
     pods.loseVolume(successor);
     await pods.start(successor);
@@ -163,7 +163,7 @@ it(
     expect(await pods.ask(successor, 'get kept')).toBe('1');
     await expect.poll(() => register('volume-lost'), WAIT).toBeDefined();
 
-    // Nor when all pods begin at once, and no replica answers yet.
+    // A primary without its volume does not start empty even if all pods start at once, and no replica answers yet.
     const emptied = await primaryNow();
     await pods.killAll();
     pods.loseVolume(emptied);
@@ -191,7 +191,7 @@ it(
         .map(([, name, flags, slots]) => [name, flags!.includes('master'), slots])
         .toSorted();
     };
-    // A Job that was interrupted.
+    // An interrupted Job has assigned only a part of the slots.
     await expect.poll(() => pods.ask(pods.names[0]!, 'ping').catch(() => ''), WAIT).toBe('PONG');
     await pods.ask(pods.names[0]!, 'cluster addslotsrange 0 5460');
     await pods.createCluster();
@@ -267,7 +267,7 @@ it(
     const copy = ['sh', '-c', 'REDISCLI_AUTH=$REDIS_ADMIN_PASSWORD redis-cli --user admin --rdb -'];
     const backup = await pods.execute(copy, container!, first);
     await pods.ask(first, 'set after 1');
-    // The last primary is another one than a new installation begins with.
+    // A failover makes the last primary differ from the first primary of a new installation.
     await pods.kill(first);
     await expect.poll(() => primaryNow(), WAIT).not.toBe('');
     for (const name of pods.names.slice(1)) await pods.kill(name);

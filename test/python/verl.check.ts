@@ -69,11 +69,11 @@ describe.skipIf(python === '')('verl', () => {
     /** Folder of the release, which goes before the release of the environment. */
     const installed = join(folder, `installed-${release}`);
     const environment = {
-      // Last the installed package, for its entry point.
+      // The installed package comes last. It is needed for its entry point.
       PYTHONPATH: [installed, ...['src', 'tests', 'tests_verl'].map((name) => resolve(PACKAGE, name)), wheel].join(
         delimiter,
       ),
-      // verl sets it too, where equal requests are to get equal servers.
+      // verl sets PYTHONHASHSEED too, if equal requests are to get equal servers.
       PYTHONHASHSEED: '7',
       RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO: '0',
       VERL_RELEASE: release,

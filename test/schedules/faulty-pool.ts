@@ -35,11 +35,11 @@ export class FaultyPool {
   version = 0;
   /** Highest version that an engine was given, also if the change was rolled back: `keep` makes tokens with it. */
   highestVersion = 0;
-  /** A change in mode `keep` ran under requests of the present job. */
+  /** Whether a change in mode `keep` ran under requests of the present job. */
   private hasKept = false;
-  /** An engine has ended during the present job, and perhaps forgotten its last requests. */
+  /** Whether an engine has ended during the present job, and perhaps forgotten its last requests. */
   private hasDied = false;
-  /** An engine kept requests of the present job that their callers have left. */
+  /** Whether an engine kept requests of the present job after their callers had left. */
   private hasLingered = false;
   /** Rows of engines that have ended during the present job. */
   private ended: { serverId: string; row: Row }[] = [];
@@ -101,7 +101,7 @@ export class FaultyPool {
     const { table } = await stateOf(this.engines[Number(serverId.slice(1))]!.url);
     const rows = [...table, ...this.ended.filter((one) => one.serverId === serverId).map(({ row }) => row)];
     const spans = rows
-      // vLLM adds the kind of the request and a number to an id.
+      // vLLM adds a prefix for the kind of request, and a number, to an id.
       .filter(({ id }) => id.includes(engineRequestId))
       .map(({ weightVersions }) => weightVersions.map(Number));
     if (spans.length === 0) return this.hasDied ? [] : [`${serverId} has not had this attempt`];

@@ -16,7 +16,7 @@ const LATEST_SHARE = 0.8;
 
 /** Moment at which Redis is set back, with the trainer, and the fate of the process at the failpoint. */
 export interface Moment extends Pick<Condition, 'trainer' | 'lostMs' | 'moment' | 'victim'> {
-  /** Prompts that Redis names may be lost with it. */
+  /** Whether the payload store may lose prompts that Redis names. */
   readonly losesPrompts?: boolean;
 }
 

@@ -13,9 +13,9 @@ import type { PayloadPlace } from './conditions';
 const SPEED = 15;
 const PROGRESS_DEADLINE_MS = 60_000;
 const REST_DEADLINE_MS = 20_000;
-/** A worker of a provocation may be there again with its lease, and no process has its epoch any more: it expires. */
+/** Time until a worker of a provocation expires. Redis may have it again, with its lease, though no process runs it. */
 const FORGOTTEN_WORKER_MS = 60_000;
-/** Later than any loss, and soon enough that it happens in a test. */
+/** Payloads are removed later than any loss, but soon enough that it happens in a test. */
 const LATE_REMOVAL = { PAYLOAD_DELETE_AFTER_MS: '8000', REDIS_LOSS_WINDOW_MS: '8000' };
 
 /** A whole system on a Redis that can be set back, with payloads where the condition has them. */
@@ -102,8 +102,8 @@ export class SetBackSystem {
   }
 
   /**
-   * Redis counts every sample of the job as trained, once, and has nothing else of it that is not dropped.
-   * @param mayFail groups fail whose prompts the payload store lost, and are submitted again
+   * Checks that Redis counts every sample of the job as trained, once, and has no other request that is not dropped.
+   * @param mayFail whether groups may fail because the payload store lost their prompts; they are submitted again
    */
   async expectTrained(job: string, samples: number, mayFail: boolean): Promise<void> {
     const rest = { pending: 0, claimed: 0, running: 0, cutting: 0, unfinished: 0, finished: 0 };

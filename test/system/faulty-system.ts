@@ -21,7 +21,7 @@ export type LinkName = (typeof LINKS)[App][number];
 
 const APPS = Object.keys(LINKS) as App[];
 const PROMPTS = dataSet(8, 2, 5);
-/** Beyond the longest fault. */
+/** Deadline beyond the longest fault. */
 const DEADLINE_MS = 900_000;
 /** Setting with the address of each server, and the scheme of the address. */
 const SETTINGS = {
@@ -156,7 +156,7 @@ export class FaultySystem {
     return app === 'load-balancer' ? { ...settings, ...discovery } : settings;
   }
 
-  /** The text of an answer, repeated while that can help. */
+  /** The text of an answer to a request, which is repeated until it has one. */
   private async answer(index: number): Promise<string> {
     let text: string | undefined;
     const isAnswered = async () => (text = await this.complete(index, 1_500)) !== undefined;

@@ -9,7 +9,7 @@ import { gatewayHttp } from '../../apps/gateway/src/http/http-server';
 
 /** A reply of the gateway, or of an engine. */
 export interface Reply {
-  /** After the body. */
+  /** Headers after the body. */
   trailers?: Record<string, string | undefined>;
   status: number;
   headers: IncomingMessage['headers'];

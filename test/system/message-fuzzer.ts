@@ -59,7 +59,7 @@ const HOSTILE_TEXTS = [
   '%s%d',
   'http://[::1',
 ];
-/** Ids that trainers use, and such as would be others without their encoding. */
+/** Ids that trainers use, and ids that would be confused with others without their encoding. */
 const HOSTILE_IDS = [
   'a/b',
   'a~b',

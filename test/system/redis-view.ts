@@ -1,7 +1,7 @@
 import { connectRedis, FunctionRunner, PoolAudit, type RedisClient } from '@broomwagon/state';
 import { keysBelow } from '../../libs/state/src/audit/key-scan';
 
-/** Fields that services write by themselves: clocks, load reports, the wait of expiries after a machine stood still. */
+/** Fields that services write without calls: clocks, load reports, the pause of expiries after a machine stalled. */
 const UPKEEP_FIELDS = new Set(
   (
     'clockMs reaperTickMs arrivalSequence holdUntilMs holdReason ' +

@@ -58,9 +58,9 @@ export interface SystemOptions {
   nats?: NatsConfig;
   /** Default: the key prefix of the pool. */
   keyPrefix?: string;
-  /** Given to every application. */
+  /** Environment of every application. */
   environment?: Record<string, string>;
-  /** Given to each process of one application. */
+  /** Environment of each process of one application. */
   environmentOf?: (app: string) => Record<string, string>;
 }
 
@@ -173,12 +173,12 @@ export class TestSystem {
     });
   }
 
-  /** `worker-1`, `load-balancer-2`, `trainer-coordinator-1`, `engines`. */
+  /** The process of a name such as `worker-1`, `load-balancer-2`, `trainer-coordinator-1` or `engines`. */
   process(name: string): ManagedProcess {
     return this.group.get(name);
   }
 
-  /** One call, repeated while that can help. */
+  /** One call, repeated while its error is retryable. */
   call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
     return this.client.callWithRetry(this.pool, operation, body, { deadlineMs: CALL_DEADLINE_MS });
   }
@@ -193,7 +193,7 @@ export class TestSystem {
       overProvision?: number;
       /** Parameters of the policy. */
       tail?: Omit<TailPolicy, 'name' | 'overProvision'>;
-      /** Beside the seed of all tests. */
+      /** Sampling parameters, beside the seed of all tests. */
       sampling?: { logprobs?: boolean; stop?: string[] };
       /** Time until a call fails, milliseconds. Default 30,000. */
       callDeadlineMs?: number;

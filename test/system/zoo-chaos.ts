@@ -6,8 +6,8 @@ import { FAILING } from '../../lab/engine-simulator/src/zoo/zoo-run';
 import { randomOf, type Chaos } from './chaos';
 
 /**
- * Too slow for thousands of tokens, or the end of a request: an answer of no dialect, and silence until the deadline of
- * a stream, have tests of their own.
+ * Behaviours that are too slow for thousands of tokens, or end a request: an answer of no dialect, and silence until
+ * the deadline of a stream, have tests of their own.
  */
 const LEFT_OUT = new Set(['every-byte', 'hung-healthy', 'whole-answer', 'gzip-always']);
 const MAX_HITS = 4;

@@ -63,7 +63,7 @@ export const ZOO_DOORS: readonly Door[] = [
 
 /** An answer of any door, or all chunks of one. */
 export interface ZooReply {
-  /** Undefined: the door answers with ids alone. */
+  /** Text of the answer; undefined: the door answers with ids alone. */
   text: string | undefined;
   ids: number[];
   logprobs: (number | null)[];

@@ -51,7 +51,7 @@ async def generate(engine):
 
 
 async def pause(engine):
-    """Pauses when a response has tokens, which the standard input tells, gives the next version, and continues."""
+    """Pauses when a response has tokens, as a line on standard input reports, sets the next version, and continues."""
     running = asyncio.create_task(engine.agenerate(request(600)))
     await asyncio.to_thread(sys.stdin.readline)
     await asyncio.to_thread(engine.pause_generation)

@@ -52,7 +52,7 @@ async def sample(client):
 
 
 async def pause(client):
-    """Pauses when responses have tokens, which the standard input tells; they end after the generation was resumed."""
+    """Pauses when responses have tokens, as a line on standard input reports; they end after generation was resumed."""
     running = asyncio.create_task(client.generate({**batch(), "sampling_params": {**SAMPLING, "max_tokens": 400}}))
     await asyncio.to_thread(sys.stdin.readline)
     paused = await client.pause_generation()
