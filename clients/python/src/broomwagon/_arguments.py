@@ -46,9 +46,9 @@ def plain_number(value: object) -> int | float | None:
 
 
 def check_number(field: str, value: float, least: float = 0.0, *, may_be_infinite: bool = False) -> float:
-    """Returns it as a number of Python.
+    """Returns the value as a number of Python.
 
-    :raises InvalidArgument: it is no number, not finite, or less than `least`
+    :raises InvalidArgument: the value is no number, not finite, or less than `least`
     """
     number = plain_number(value)
     if number is not None and number >= least and (may_be_infinite or math.isfinite(number)):
@@ -58,9 +58,9 @@ def check_number(field: str, value: float, least: float = 0.0, *, may_be_infinit
 
 
 def check_reward(field: str, value: object) -> float:
-    """Returns it as a number of Python: also from a truth value, or a scalar of NumPy or PyTorch.
+    """Returns a reward as a number of Python: also from a truth value, or a scalar of NumPy or PyTorch.
 
-    :raises InvalidArgument: it is a text, no number, or not finite
+    :raises InvalidArgument: the reward is a text, no number, or not finite
     """
     try:
         number = math.nan if isinstance(value, (str, bytes, bytearray)) else float(value)  # type: ignore[arg-type]
@@ -111,9 +111,9 @@ def check_samples(samples: int) -> int:
 
 
 def check_token_ids(token_ids: Iterable[int]) -> list[int]:
-    """Returns them as `int` of Python.
+    """Returns token ids as `int` of Python.
 
-    :raises InvalidArgument: one of them is no whole number of at least 0
+    :raises InvalidArgument: an id is no whole number of at least 0
     """
     ids = list(token_ids)
     if all(type(value) is int and value >= 0 for value in ids):
@@ -122,7 +122,7 @@ def check_token_ids(token_ids: Iterable[int]) -> list[int]:
 
 
 def check_logprobs(logprobs: Iterable[float | None]) -> list[float | None]:
-    """Returns them as numbers of Python.
+    """Returns log probabilities as numbers of Python.
 
     :raises InvalidArgument: one of them is neither None nor a finite number
     """

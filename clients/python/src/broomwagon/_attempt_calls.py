@@ -29,7 +29,7 @@ GONE = (errors.RoundClosed, errors.RoundNotFound, errors.RequestNotFound, errors
 
 
 class AttemptCalls:
-    """Shared by all attempts of a worker."""
+    """Calls for attempts, shared by all attempts of a worker."""
 
     def __init__(self, lease: Callable[..., Lease], connection: Connection, session: Session) -> None:
         self.lease = lease
@@ -40,7 +40,7 @@ class AttemptCalls:
     async def load(self, claim: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The prompt of a claim, and the payloads of its segments.
 
-        :raises MissingSegment: the payload store has lost one; its tokens are generated again
+        :raises MissingSegment: the payload store has lost a segment; its tokens are generated again
         """
         claim["segments"] = await self._payloads.segments_of(claim)
         refs = [segment["ref"] for segment in claim["segments"]]

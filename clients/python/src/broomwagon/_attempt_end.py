@@ -40,7 +40,7 @@ class AttemptEnd:
         return store
 
     async def complete(self, finish_reason: str) -> None:
-        """The sample is finished, with all tokens."""
+        """Reports the sample as finished, with all tokens."""
         body = {**self._identity, "finishReason": finish_reason, **self._run()}
 
         async def store() -> dict[str, Any] | None:
@@ -55,7 +55,7 @@ class AttemptEnd:
         await self._calls.finish_session(str(self._claim["requestId"]))
 
     async def fail_loop(self, message: str) -> None:
-        """The loop itself is wrong: each of its attempts counts as a failure, whichever server it had."""
+        """Reports a failure of the loop itself: each such attempt counts as a failure, whichever server it had."""
         await self.fail("engine-error", message=message, has_server=False)
 
     async def fail(
@@ -67,9 +67,9 @@ class AttemptEnd:
         has_server: bool = True,
         **fields: Any,
     ) -> None:
-        """The attempt did not finish. The tokens that its state knows are kept.
+        """Reports an attempt that did not finish. The tokens that its state knows are kept.
 
-        :param has_server: of several failures on one start of its server, one counts
+        :param has_server: names the server: of several failures on one start of a server, only one counts
         """
         run = self._run() if has_server else {}
         body = {**self._identity, **self._times.generated(), **run, **fields}

@@ -43,7 +43,7 @@ class FailedGroups:
         self._reported: set[str] = set()
 
     def begin(self, step: int) -> None:
-        """Later groups are of this step."""
+        """Sets the step of all groups that are added from now on."""
         if step != self._step:
             self._reported.update(self.found)
             self._step, self.found = step, {}
@@ -67,11 +67,11 @@ class FailedGroups:
         return Group(failure.group_id, prompt, [], cuts=0, first_step=failure.first_step, failure=failure)
 
     def leave(self) -> None:
-        """The step is read again from its beginning."""
+        """Forgets the groups of the step, which is read again from its beginning."""
         self.found = {}
 
     def restored(self) -> None:
-        """The job was returned to an earlier state: the same groups may end again."""
+        """Forgets all groups after the job was returned to an earlier state: the same groups may end again."""
         self._step, self.found, self._reported = 0, {}, set()
 
     def warn(self, trained: int) -> None:

@@ -115,9 +115,9 @@ class Job:
         return count
 
     async def lost_groups(self, round_id: str | None, start: int) -> list[dict[str, Any]]:
-        """Groups (`GroupStatus`) of a round, or of the last one and later, that ended without training.
+        """Groups (`GroupStatus`) of a round that ended without training. Without a round: of the last one and later.
 
-        :param start: how many of them were read before
+        :param start: number of such groups that were read before
         """
         found: list[dict[str, Any]] = []
         cursor: int | None = start
@@ -128,7 +128,7 @@ class Job:
             try:
                 page = await self._connection.call("group.list", body)
             except (errors.JobNotFound, errors.RoundNotFound):
-                # A new job; or Redis has lost it, which calls with a stamp find out.
+                # The job is new, or Redis has lost it. Calls with a stamp detect the loss.
                 return found
             except errors.ValidationFailed as error:
                 if error.field != "set":
@@ -167,7 +167,7 @@ class Job:
         self._trained.append((step, groups))
 
     def restored(self, steps_trained: int) -> None:
-        """The job was returned to a snapshot: later steps do not count as trained."""
+        """Sets the trained steps after the job was returned to a snapshot: later steps do not count as trained."""
         self.steps_trained = steps_trained
         self._trained = deque((kept for kept in self._trained if kept[0] <= steps_trained), maxlen=STEPS_KEPT)
 

@@ -47,9 +47,9 @@ class JobRounds:
         #: The loop that was started last, and whether its body runs, or was left.
         self._loop: Loop | None = None
         self._is_in_body = False
-        #: The job is taken over.
+        #: Whether the job is taken over.
         self._is_started = False
-        #: The prompts that earlier processes have submitted are skipped.
+        #: Whether the prompts that earlier processes have submitted are skipped.
         self._has_position = False
         self.metrics = {}
 
@@ -111,7 +111,7 @@ class JobRounds:
         self.metrics = ledger_metrics(reading.ledger) if reading.ledger else {}
 
     async def _end_lost_step(self) -> None:
-        """The round is lost, or it was closed and the reply was lost."""
+        """Ends a step whose round is lost, or was closed with a lost reply."""
         trained = self._open.samples_trained()
         if self.step < self._open.number:
             await self._job.reconcile_step(self._open.number, trained)
@@ -119,7 +119,7 @@ class JobRounds:
         self.metrics = {}
 
     def _leave(self) -> None:
-        """The next loop begins with the first group."""
+        """Forgets the groups of the open step: the next loop begins with its first group."""
         self._is_started = self._is_in_body = False
         self._open.clear()
         self._failed.leave()

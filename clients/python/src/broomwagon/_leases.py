@@ -59,7 +59,7 @@ class Leases:
         """Asks until a server is granted, and returns the acquireId and the `LeaseGrant`. An acquire that ends in any
         other way, also by cancellation, leaves no lease.
 
-        :param work: stopped when the lease is aborted or lost, told when it is to move
+        :param work: is stopped when the lease is aborted or lost, and gets `move` when the lease is to move
         :param timeout: seconds without a server; the time of a pause of the pool does not count
         :raises BroomwagonError: the last error at the timeout, or a refusal that another try cannot change
         :raises RuntimeError: the connection belongs to another event loop
@@ -107,7 +107,7 @@ class Leases:
             logger.info("The lease %s was not moved: %s", lease_id, error)
 
     async def idle(self) -> None:
-        """Settles when no release is left to be answered."""
+        """Returns when no release is left to be answered."""
         await self._releases.idle()
 
     async def settled(self) -> None:
@@ -166,7 +166,7 @@ class Leases:
         return reply
 
     async def _send_acquires(self, asks: list[Ask]) -> list[dict[str, Any] | Exception]:
-        """One call for all that have the same epoch."""
+        """Sends one call for all acquires with the same epoch."""
         if len(asks) == 1:
             return [await self._ask_alone(asks[0], 0)]
         worker = asks[-1].worker

@@ -44,7 +44,7 @@ class Link:
         self._nats = nats
         self._inbox = Inbox(nats)
         self._loop = asyncio.get_running_loop()
-        #: The replica that has replied last, and when, by the first part of the operations' names.
+        #: The replica that has replied last, with the time, by the first part of the operations' names.
         self._replicas: dict[str, tuple[str, float]] = {}
         #: Milliseconds by which the clock of the services is before the clock of this machine.
         self._clock_offset = 0.0
@@ -109,7 +109,7 @@ class Link:
             await _close(client)
             if not isinstance(error, (asyncio.TimeoutError, OSError, nats.errors.Error)):
                 raise
-            # The timeout does not tell why each try has failed.
+            # The timeout has no reason why each try has failed.
             reason = client.last_error or error
             raise errors.Unavailable(f"Cannot connect to NATS at {address}: {reason!r}", retryable=True) from error
 
@@ -143,7 +143,7 @@ class Link:
     async def _send_to_one(
         self, operation: str, data: bytes, timeout: float, sent_at_ms: float, unanswered_since: float | None
     ) -> Msg:
-        """The reply of the replica that has replied since then, or of any."""
+        """The reply of a replica that has replied since `unanswered_since`, or of any replica."""
         headers = {
             TIMEOUT_HEADER: str(round(timeout * 1000)),
             SENT_AT_HEADER: str(round(sent_at_ms + self._clock_offset)),
@@ -272,17 +272,18 @@ class Link:
         return self._loop.is_closed()
 
     def check_loop(self) -> None:
-        """No reply would arrive in another event loop, for example in a second `asyncio.run` or after a fork.
+        """Checks the event loop: no reply would arrive in another one, for example in a second `asyncio.run` or after
+        a fork.
 
-        :raises RuntimeError: the connection belongs to another one
+        :raises RuntimeError: the connection belongs to another event loop
         """
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError("The client belongs to another event loop; make one in this loop")
 
 
 def _group_of(operation: str) -> str:
-    """Operations whose names begin alike have one service, but for a few of pools: a replica that does not serve an
-    operation has no subject for it, and the request then goes to the group."""
+    """First part of an operation's name. Operations with the same first part have one service, but for a few of `pool`:
+    a replica that does not serve an operation has no subject for it, and the request goes to the queue group."""
     return operation.partition(".")[0]
 
 

@@ -19,9 +19,9 @@ class LoopState:
     def __init__(self) -> None:
         self._value: dict[str, Any] = {}
         self._is_used = False
-        #: How many calls the state knows.
+        #: Number of calls that the state knows.
         self._known_calls = 0
-        #: The state as it was at the first call that it does not know.
+        #: The state at the first call that it does not know, encoded.
         self._unchanged = b""
 
     @property
@@ -41,7 +41,7 @@ class LoopState:
         return self._value
 
     def load(self, value: dict[str, Any]) -> None:
-        """The state of an earlier attempt."""
+        """Takes the state of an earlier attempt."""
         self._value = value
         self._is_used = bool(value)
 
@@ -59,7 +59,10 @@ class LoopState:
         return copy
 
     def before_call(self, calls: int) -> None:
-        """A call is to add tokens after so many earlier ones."""
+        """Notes the state before a call adds tokens.
+
+        :param calls: number of earlier calls
+        """
         now = encoded(self._value)
         if self._known_calls < calls and now != self._unchanged:
             self._known_calls = calls
@@ -67,16 +70,16 @@ class LoopState:
             self._unchanged = now
 
     def replace(self, value: dict[str, Any], calls: int) -> None:
-        """The state after so many calls."""
+        """Sets the state after this number of calls."""
         self.value = value
         self._known_calls = calls
 
     def confirm(self, calls: int) -> None:
-        """The loop has said that the state knows these calls."""
+        """Notes that the state knows this number of calls, as the loop has confirmed."""
         self._known_calls = calls
 
     def known_calls(self, calls: int) -> int:
-        """How many of these calls are kept with the state when the loop is interrupted now."""
+        """Number of these calls that are kept with the state if the loop is interrupted now."""
         if not self._is_used:
             return calls
         if self._known_calls < calls and encoded(self._value) != self._unchanged:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: Fields of a segment that say which server, with which weights, has generated its tokens.
+#: Fields of a segment that name the server that has generated its tokens, and its weights.
 Source = dict[str, Any]
 _SOURCE_FIELDS = ("serverId", "serverEpoch", "weightVersion")
 
@@ -84,7 +84,7 @@ class MadeTokens:
         return fields if oldest == newest else {**fields, "toWeightVersion": newest}
 
     def _parts(self) -> list[dict[str, Any]]:
-        """How many tokens in a row are of the same server and weights."""
+        """Runs of tokens of the same server and weights, with the number of tokens of each."""
         parts: list[dict[str, Any]] = []
         for added in self._added:
             if parts and all(parts[-1][name] == value for name, value in added.source.items()):

@@ -17,9 +17,9 @@ from ._names import to_protocol
 from ._prompts import PromptSource
 from .protocol import TailPolicy, TailPolicyName
 
-#: Takeovers, or plans, one after another without a group.
+#: Maximum number of successive takeovers, or plans, without a group.
 MAX_TRIES = 10
-#: Seconds before the second of them; doubled with each.
+#: Seconds before the second try; doubled with each further one.
 FIRST_PAUSE = 0.05
 MAX_PAUSE = 2.0
 
@@ -27,7 +27,7 @@ MAX_PAUSE = 2.0
 async def open_round(
     job: Job, prompts: PromptSource, groups: int, policy: TailPolicy, options: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Plans and opens a round of so many groups. None if all prompts are trained.
+    """Plans and opens a round of `groups` groups. None if all prompts are trained.
 
     :param options: further fields of `round.open`
     """
@@ -47,7 +47,7 @@ async def open_round(
             await job.call("round.open", roundId=round_id, policy=policy, **fields)
             return {**plan, "roundId": round_id}
         except errors.PlanStale as error:
-            # The long-tail queue has changed since, for example.
+            # Since the plan, the long-tail queue has changed, for example.
             await pause_between_tries(tries, error)
     raise AssertionError("unreachable")
 
@@ -69,7 +69,7 @@ async def pause_between_tries(tries: int, error: BroomwagonError) -> None:
 def policy_of(policy: TailPolicy | Mapping[str, Any] | str) -> TailPolicy:
     """The policy of a name, with the usual settings; or with the given ones, also with names in snake_case.
 
-    :raises InvalidArgument: a name is unknown, or how many prompts to read cannot be told
+    :raises InvalidArgument: a name is unknown, or the number of prompts to read cannot be computed
     """
     if not isinstance(policy, str):
         chosen = to_protocol("policy", policy, TailPolicy)

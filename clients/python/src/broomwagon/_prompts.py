@@ -73,8 +73,8 @@ class PromptSource:
         self._given = prompts
 
     def skip(self, count: int, open_count: int) -> None:
-        """An earlier trainer has submitted `count` prompts, and `open_count` of their groups have not ended.
-        `find_submitted` finds out which prompts."""
+        """Notes that an earlier trainer has submitted `count` prompts, and that `open_count` of their groups have not
+        ended. `find_submitted` finds these prompts."""
         self._submitted_before = count
         self._open_before = open_count
 
@@ -129,7 +129,7 @@ class PromptSource:
         return ids, lost
 
     def read_ahead(self, count: int) -> int:
-        """How many prompts wait to be submitted, after at least `count` are read, if there are so many."""
+        """Reads prompts until `count` wait to be submitted, or none are left. Returns the number of waiting prompts."""
         while len(self._waiting) < count and self._iterators:
             for prompt in self._iterators[0]:
                 self._add(prompt)
@@ -140,7 +140,7 @@ class PromptSource:
         return len(self._waiting)
 
     def waiting_by_domain(self) -> dict[str, int]:
-        """How many of the prompts that were read ahead have each domain; "" is none."""
+        """Number of waiting prompts by domain; "" is no domain."""
         return dict(Counter(domain_of(self._items[group_id]) for group_id in self._waiting))
 
     def take(self, count: int, by_domain: dict[str, int] | None = None) -> list[tuple[str, PromptLike]]:

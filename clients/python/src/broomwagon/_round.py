@@ -37,9 +37,9 @@ PARAMETERS = {
 
 
 class LostGroups:
-    """Reads which groups end without training.
+    """Reads the groups that end without training.
 
-    :param round_id: None: of the last round, and after it
+    :param round_id: round of the groups; None: the last round, and the time after it
     """
 
     def __init__(self, job: Job, payloads: Payloads, prompts: PromptSource, round_id: str | None = None) -> None:
@@ -50,7 +50,7 @@ class LostGroups:
         self._read = 0
 
     async def read(self) -> list[Failure]:
-        """The groups since the last call."""
+        """The groups that have ended without training since the last call."""
         found = await self._job.lost_groups(self._round_id, self._read)
         self._read += len(found)
         return [await self._failure_of(group) for group in found]
@@ -198,9 +198,9 @@ class Round:
         self._blocked = message
 
     async def _plan_again(self) -> None:
-        """A round that was planned with prompts that were refused since can never have its groups.
+        """Cancels a round that can never have its groups, because prompts of its plan were refused since.
 
-        :raises RoundConflict: it was cancelled; the next plan knows how many prompts are left
+        :raises RoundConflict: the round was cancelled; the next plan counts the prompts that are left
         """
         status = await self._job.call("round.status", roundId=self._round_id)
         left = ("failedGroups", "droppedGroups", "groupsRequeued")
@@ -212,7 +212,7 @@ class Round:
         """Adds a page of groups. If one of them is refused, each is sent alone to find it.
 
         :raises InvalidArgument: a prompt was refused, and is left out
-        :raises DuplicateGroup: the job has had a group of the id of a prompt, which is left out
+        :raises DuplicateGroup: the job already had a group with the id of a prompt, which is left out
         """
         try:
             await self._job.call("round.submit", roundId=self._round_id, groups=groups)

@@ -90,7 +90,7 @@ class Session:
         return self._epoch == worker
 
     def fence(self, worker: WorkerEpoch, error: BroomwagonError) -> None:
-        """A call was answered with the error, that this epoch has expired: everything of it is stopped and removed."""
+        """Stops and removes everything of an epoch that has expired, as the error of a call shows."""
         if not self.is_current(worker):
             return
         logger.warning("Epoch %s of worker %s has expired: all its calls are stopped", worker.epoch, worker.worker_id)
@@ -149,7 +149,7 @@ class Session:
                 lease.work.stop(command["cause"])
 
     def _move(self, command: dict[str, Any]) -> None:
-        """Moves leases without an attempt. It is sent until each has moved or ended."""
+        """Moves leases without an attempt. The command is repeated until each lease has moved or ended."""
         if self._epoch is None or command["workerEpoch"] != self._epoch.epoch:
             return
         for item in command["leases"]:
@@ -195,9 +195,10 @@ class Session:
             self._reconciling = asyncio.create_task(self._reconcile(worker, reply["serverTimeMs"]))
 
     def _is_new_generation(self, reply: dict[str, Any]) -> bool:
-        """A Redis that was set back may have lost one attempt and assigned another, so that the counts agree."""
+        """Whether the generation of Redis has changed lately, so that heartbeats start syncs: a Redis that was set back
+        may have lost one attempt and assigned another, with the same counts."""
         now_ms: float = reply["serverTimeMs"]
-        # Services of earlier versions do not send it.
+        # Services of earlier versions do not send the generation.
         generation = reply.get("generation")
         if self._generation is not None and self._generation != generation:
             self._sync_until_ms = now_ms + 1000 * (self._unclaimed_after + 2 * self._ttl / 3)

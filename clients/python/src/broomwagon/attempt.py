@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("broomwagon")
 
 FINISH_REASONS = ("stop", "length")
-#: Answers of an acquire that another one need not get.
+#: Errors of an acquire that another acquire need not get.
 NO_GRANT = (*EXPIRED_EPOCH, errors.WaitTimeout, errors.Released, errors.Aborted, errors.ShuttingDown)
 
 
@@ -258,7 +258,7 @@ class Attempt:
         self._tokens.load(parts)
 
     async def _begin(self, server: Server) -> None:
-        """The sample runs on a server: from now on it can be moved, and its generation time counts."""
+        """Notes the server of the sample: from now on the sample can be moved, and its generation time counts."""
         self._end.server = self._server = server
         self._times.begin()
         if (left := self._times.left) is not None:

@@ -181,7 +181,7 @@ class Client:
             raise
 
     def _is_owner(self) -> bool:
-        """False in a process that was forked: connection, thread and leases belong to the other one."""
+        """False in a forked process: connection, thread and leases belong to its parent."""
         return self._process == os.getpid()
 
     def _check(self) -> None:

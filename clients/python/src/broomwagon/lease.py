@@ -114,7 +114,7 @@ class Lease:
             is_stopped = is_own and kind is not None and issubclass(kind, asyncio.CancelledError)
         try:
             if is_stopped and self._cause == "move":
-                # Before the next acquire of its session.
+                # The session must move before its next acquire.
                 await self._leases.transfer(self._lease_id, self._target)
         finally:
             # The load-balancer returns the leases of an expired epoch.

@@ -22,12 +22,12 @@ class Sample:
     request_id: str
     #: Why generation ended: the model stopped (`stop`), or the budget was used up (`length`).
     finish_reason: Literal["stop", "length"]
-    #: Empty if the engine returned no ids for a part of the tokens. An array of 4 bytes a token, which equals a list of
-    #: the same ids; `numpy.asarray` reads it without a copy, `tolist()` makes a list.
+    #: Token ids; empty if the engine returned no ids for a part of the tokens. An array of 4 bytes a token, which
+    #: equals a list of the same ids; `numpy.asarray` reads it without a copy, `tolist()` makes a list.
     token_ids: TokenIds
     #: Tokens of all segments.
     token_count: int
-    #: None if a part of it has no text.
+    #: Text of the response; None if a part of it has no text.
     text: str | None
     #: Log probability of each token, None where the engine returned none (NaN for NumPy); None if they were not
     #: requested and there are tokens.
@@ -65,7 +65,7 @@ class Failure:
     prompt: PromptLike | None
     #: `failed`: a sample failed for good; `dropped`: it was aborted, its time was over, or Redis has lost it.
     outcome: Literal["failed", "dropped"]
-    #: Of the failed attempt, for example `engine-rejected`; of the abort; `timeout`; or `lost`.
+    #: Reason of the failed attempt, for example `engine-rejected`; reason of the abort; `timeout`; or `lost`.
     reason: str
     #: Message of the failed attempt.
     message: str | None
@@ -89,12 +89,12 @@ class Group:
     #: `broomwagon.protocol.Prompt`.
     prompt: PromptLike
     samples: Sequence[Sample]
-    #: How often the group was cut.
+    #: Number of times that the group was cut.
     cuts: int
-    #: Step in which it was submitted first.
+    #: Step in which the group was submitted first.
     first_step: int
     domain: str | None = None
-    #: It is not to be trained: its rewards were reported before, and are all equal.
+    #: Whether the group is not to be trained: its rewards were reported before, and are all equal.
     excluded: bool = False
     #: Why the group ended without training; only with `on_failed="yield"`, and then there are no samples.
     failure: Failure | None = None

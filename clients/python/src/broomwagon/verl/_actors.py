@@ -12,7 +12,7 @@ logger = logging.getLogger("broomwagon")
 
 #: Seconds between two calls of one actor.
 PING_INTERVAL = 5.0
-#: The least of them, after requests that ended at once, as the requests of a dead actor do.
+#: Minimum of these seconds, after requests that ended at once, as the requests of a dead actor do.
 MIN_PING_INTERVAL = 0.1
 #: Seconds that `is_dead` waits for an answer.
 PING_TIMEOUT = 10.0
@@ -29,7 +29,7 @@ class ServerActors:
         self._nudges: dict[str, asyncio.Event] = {}
 
     def watch(self, server_id: str, handle: Any) -> None:
-        """Instead of the actor that the server had before. A handle that is none of Ray is not watched."""
+        """Watches an actor instead of the earlier actor of the server. A handle that is none of Ray is not watched."""
         self.forget(server_id)
         if hasattr(handle, "__ray_ready__"):
             self._handles[server_id] = handle
@@ -44,7 +44,7 @@ class ServerActors:
             watch.cancel()
 
     def nudge(self, server_id: str) -> None:
-        """The actor may have died: it is called soon."""
+        """Makes the next call of an actor come soon, because the actor may have died."""
         if nudge := self._nudges.get(server_id):
             nudge.set()
 

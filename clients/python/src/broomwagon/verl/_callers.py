@@ -1,8 +1,8 @@
-"""Which process waits for a request of the balancer actor, so that requests of a process that died are returned.
+"""Processes that hold requests of the balancer actor, so that requests of a process that died are returned.
 
-Ray does not say to an actor who calls it, and the clients of verl do not say it either. Therefore the server id that
-`acquire_server` returns registers itself in the process in which Ray unpickles it. That process renews its requests
-with one call in `RENEWAL_INTERVAL`, until it passes the id to `release_server`.
+Neither Ray nor the clients of verl tell an actor who calls it. Therefore the server id that `acquire_server` returns
+registers itself in the process in which Ray unpickles it. That process renews its requests with one call in
+`RENEWAL_INTERVAL`, until it passes the id to `release_server`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class GivenServerId(str):
 
     def __new__(cls, server_id: str, number: int, balancer: Any) -> GivenServerId:
         """
-        :param number: of the request, in the balancer
+        :param number: number of the request in the balancer
         :param balancer: `own_actor()`
         """
         self = super().__new__(cls, server_id)
@@ -52,7 +52,7 @@ class HeldServerId(str):
 
 
 class ReturnedServerId(str):
-    """A server id that came back to the balancer."""
+    """A server id that has returned to the balancer."""
 
     number: int
 
@@ -75,7 +75,8 @@ class Renewals:
             self._numbers.discard(number)
 
     def _renew_always(self) -> None:
-        """A thread, because the event loop of the process may be busy for longer than its requests may be silent."""
+        """Runs in a thread, because the event loop of the process may be busy for longer than its requests may be
+        silent."""
         import ray
 
         while True:

@@ -24,9 +24,9 @@ class FailedSample:
     index: Any
     #: Step in which the prompt was taken from the data set.
     step: int | None
-    #: It was of a validation.
+    #: Whether the sample belongs to a validation.
     validate: bool
-    #: The exception, or why the group was dropped.
+    #: The exception, or the reason why the group was dropped.
     reason: str
     outcome: Literal["failed", "dropped"] = "failed"
 

@@ -6,7 +6,7 @@ import asyncio
 from contextvars import ContextVar
 from typing import Any
 
-#: The prompt whose sample the current task runs; None where the agent loops do not say so. Samples of one prompt are
+#: The prompt whose sample the current task runs; None if the agent loops do not name it. Samples of one prompt are
 #: siblings for the load-balancer, which may place them where the cache has the prompt.
 prompt_group: ContextVar[str | None] = ContextVar("broomwagon_prompt_group", default=None)
 #: The group whose samples the current task runs; None without long-tail rounds.
@@ -24,7 +24,7 @@ class CutGroups:
         self._calls: dict[str | int, asyncio.Task[tuple[int, list[str]]]] = {}
 
     def was_cut(self) -> None:
-        """The current request has ended before its end."""
+        """Notes that the current request was cut before its end."""
         if group := current_group.get():
             self._cuts[group] = self._cuts.get(group, 0) + 1
 

@@ -19,8 +19,8 @@ class Holding:
     """A task holds the lease, because an abort of a lease cancels the task that has its block."""
 
     def __init__(self, lease: Lease, stopped: Callable[[StopCause], None]) -> None:
-        """:param stopped: called once if the lease is to end before `release`. It is held until then, as the engine may
-        still run the request"""
+        """:param stopped: called once if the lease is to end before `release`. The lease is held until `release`, as
+        the engine may still run the request"""
         self._lease = lease
         self._stopped = stopped
         loop = asyncio.get_running_loop()
@@ -49,7 +49,7 @@ class Holding:
             self._task.cancel()
 
     def release(self, *, failed: bool = False) -> asyncio.Task[None]:
-        """Ends the lease; safe to repeat. The task settles when the release is on its way.
+        """Ends the lease; safe to repeat. The task ends when the release is on its way.
 
         :param failed: the server did not answer the request
         """

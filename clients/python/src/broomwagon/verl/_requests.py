@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("broomwagon")
 
-#: Checks, one after another, without a renewal of a request by the process that holds it, until it is returned.
+#: Successive checks without a renewal of a request by its process, after which the request is returned.
 MAX_SILENT_CHECKS = 4
 
 
@@ -44,7 +44,7 @@ class HeldRequests:
         self._ending: set[asyncio.Task[None]] = set()
 
     def add(self, server_id: str, request_id: str, holding: Holding) -> str:
-        """Returns the server id that `acquire_server` answers with."""
+        """Adds a request. Returns the server id for the reply of `acquire_server`."""
         number = next(self._numbers)
         given = GivenServerId(server_id, number, self._balancer)
         self._held.setdefault(server_id, {})[number] = HeldRequest(request_id, holding, given, time.monotonic())
@@ -69,7 +69,7 @@ class HeldRequests:
             self.end(request.holding, failed=failed)
 
     def renew(self, numbers: Iterable[int]) -> None:
-        """The process that holds these requests is alive."""
+        """Notes that the process that holds these requests is alive."""
         named = set(numbers)
         for held in self._held.values():
             for number in named & held.keys():
@@ -77,7 +77,7 @@ class HeldRequests:
 
     def check(self) -> None:
         """Ends requests whose process has been silent for `MAX_SILENT_CHECKS` calls. An actor that was stopped for a
-        while makes one check after it, and then hears the renewals that have waited."""
+        while makes one check afterwards, and then gets the renewals that have waited."""
         for server_id, held in self._held.items():
             for number, request in list(held.items()):
                 request.silent_checks += request.given.was_sent

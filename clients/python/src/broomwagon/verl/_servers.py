@@ -22,11 +22,11 @@ class PoolServers:
         self._capacity = capacity
         #: Number of checks that have found servers of a balancer without a worker, by balancer.
         self._orphans: dict[str, int] = {}
-        #: The pool has servers of others.
+        #: Whether the pool has servers of others.
         self.is_shared = False
 
     async def register(self, client: Client, server_id: str, start: int) -> None:
-        """:param start: a server that comes again has an empty cache and no requests"""
+        """:param start: number of this start: a server that is added again has an empty cache and no requests"""
         body: dict[str, Any] = {
             "serverId": pool_id(server_id, self.balancer),
             "instanceId": f"{self.balancer}-{start}",
@@ -34,7 +34,7 @@ class PoolServers:
             "dialect": "openai",
             "maxInflight": self._capacity,
             "labels": labels_of(self.balancer),
-            # The address may be a name that only Ray knows; verl sees the end of an engine by its actor.
+            # The address may be a name that only Ray knows; verl detects the end of an engine by its actor.
             "probe": False,
         }
         await client._connected.call("server.register", body)
@@ -63,7 +63,7 @@ class PoolServers:
 
 
 def pool_id(name: str, balancer: str) -> str:
-    """The id in the pool of a server or session of verl: two balancers of verl may have the same ones."""
+    """The id in the pool of a server or session of verl: two balancers of verl may have servers of the same id."""
     return f"{name}@{balancer}"
 
 

@@ -15,7 +15,7 @@ class Steps:
     """Groups that wait for a later step, and samples that have failed."""
 
     def __init__(self) -> None:
-        #: Groups of long-tail rounds that wait for a tail step, and how often they have changed.
+        #: Groups of long-tail rounds that wait for a tail step, and the number of changes of this list.
         self._held_groups: list[str] = []
         self._holds = 0
         self._groups_changed = asyncio.Condition()
@@ -29,13 +29,13 @@ class Steps:
             self._groups_changed.notify_all()
 
     async def held_groups(self, after: int = -1) -> tuple[int, list[str]]:
-        """The groups that wait, and the number of this answer. Waits until it is another one than `after`."""
+        """The number of the list of waiting groups, and the list. Waits until the number differs from `after`."""
         async with self._groups_changed:
             await self._groups_changed.wait_for(lambda: self._holds != after)
             return self._holds, self._held_groups
 
     async def report_failed(self, sample: FailedSample) -> None:
-        """A process of agent loops reports a sample that has failed."""
+        """Keeps a failed sample that a process of agent loops reports."""
         self._failed.append(sample)
 
     async def take_failed(self) -> list[FailedSample]:

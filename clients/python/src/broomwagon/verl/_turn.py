@@ -35,7 +35,7 @@ class Turn:
         self.request_id = request_id
         self.server_id = LeasedServerId()
         self.handle: Any = None
-        #: Id of the request on the engine: the lease, so an operator finds either by the other.
+        #: Id of the request on the engine. It is the id of the lease, so an operator finds either by the other.
         self.engine_request_id = ""
         self.ended = asyncio.Event()
         self._resumes = resumes
@@ -48,7 +48,7 @@ class Turn:
 
     @property
     def is_aborted(self) -> bool:
-        """The request was aborted, so its tokens are its end."""
+        """Whether the request was aborted, so that it ends with its tokens so far."""
         return self._is_aborted or self._lease.cause == "abort"
 
     def stop(self, cause: StopCause) -> None:
@@ -58,14 +58,15 @@ class Turn:
         if cause == "abort":
             self._is_aborted = True
         elif not self._resumes:
-            # Nobody would learn that the response is cut.
+            # Without a resume, nobody would notice that the response is cut.
             logger.warning("Request %s continues on %s without its lease: %s", self.request_id, self.server_id, cause)
             return
         if self._aborting is None:
             self._aborting = asyncio.ensure_future(self._abort())
 
     def end(self, *, failed: bool = False) -> None:
-        """The engine has answered, or the call of its actor has failed, which counts against the server."""
+        """Ends the turn after the engine has answered, or the call of its actor has failed, which counts against the
+        server."""
         self.ended.set()
         self.holding.release(failed=failed)
 

@@ -64,7 +64,7 @@ class Balancer(Steps):
         self._id = f"verl-{uuid4().hex[:12]}"
         self._pool_servers = PoolServers(self._id, self._settings.capacity)
         self._servers: dict[str, Any] = {}
-        #: Starts of each server: a server that comes again has an empty cache and no requests.
+        #: Number of starts of each server: a server that is added again has an empty cache and no requests.
         self._starts: dict[str, int] = {}
         self._held = HeldRequests(own_actor())
         self._acquiring: set[Holding] = set()
@@ -112,7 +112,7 @@ class Balancer(Steps):
             self._actors.nudge(server_id)
 
     async def renew_requests(self, numbers: list[int]) -> None:
-        """The process that calls it still holds these requests."""
+        """Renews requests that the calling process still holds."""
         self._held.renew(numbers)
 
     async def bound_server(self, request_id: str) -> str | None:
@@ -135,7 +135,7 @@ class Balancer(Steps):
             self._actors.watch(server_id, handle)
 
     async def remove_servers(self, server_ids: list[str]) -> None:
-        """Their requests no longer count, and late releases of them change nothing."""
+        """Removes servers. Their requests no longer count, and late releases of them change nothing."""
         client = await self._opening.client()
         for server_id in server_ids:
             self._servers.pop(server_id, None)
@@ -149,7 +149,7 @@ class Balancer(Steps):
             await asyncio.gather(*(self._pool_servers.remove(client, each) for each in removed))
 
     async def clear_sticky_cache(self) -> dict[str, Any]:
-        """Forgets which server a request id had. Other balancers of the pool lose their sessions too."""
+        """Forgets the server of each request id. Other balancers of the pool lose their sessions too."""
         client = await self._opening.client()
         cleared = await client.call("lb.clear-sessions", {})
         return {"cleared_entries": cleared["cleared"], "server_loads": await self._loads()}
@@ -194,7 +194,7 @@ class Balancer(Steps):
         return ["request_id"]
 
     async def close(self) -> None:
-        """Removes the servers from the pool. verl does not call it: the next balancer of the pool then does so."""
+        """Removes the servers from the pool. verl does not call it; then the next balancer of the pool removes them."""
         if self._opening.is_begun:
             with suppress(Exception):
                 await self._opening.client()
@@ -215,11 +215,11 @@ class Balancer(Steps):
             request_id,
             session_id=pool_id(request_id, self._id),
             bound_server_id=None if bound is None else pool_id(bound, self._id),
-            # The load-balancer chooses faster without them.
+            # The load-balancer chooses faster without labels.
             labels=labels_of(self._id) if self._pool_servers.is_shared else None,
             timeout=self._settings.timeout,
         )
-        # The request runs where verl has sent it.
+        # The request cannot move: it runs on the server to which verl has sent it.
         lease.is_movable = False
         return Holding(lease, lambda cause: logger.warning("The lease of %s is to end: %s", request_id, cause))
 

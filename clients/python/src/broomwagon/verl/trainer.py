@@ -21,12 +21,12 @@ logger = logging.getLogger("broomwagon")
 ON_FAILED = ("warn", "raise")
 #: Seconds for an answer of the balancer.
 BALANCER_DEADLINE = 60.0
-#: Names the prompts of requests, beside the leases that the trainers have without it.
+#: Manager whose agent loops name the prompt of each request. The trainers have leases without it too.
 MANAGER = "broomwagon.verl.manager.AgentLoopManagerTQ"
 
 
 def set_manager(config: Any, name: str) -> str:
-    """Sets the class of verl's manager of agent loops, unless the settings name one, and returns the one they have."""
+    """Sets the class of verl's manager of agent loops, unless the settings name one. Returns the class in use."""
     agent = config.actor_rollout_ref.rollout.agent
     with open_dict(agent):
         agent.agent_loop_manager_class = agent.get("agent_loop_manager_class") or name
