@@ -96,12 +96,12 @@ async def roll_out(client: Client, job: str, groups: int, samples: int = 1, **op
 
 
 async def step_of(rollout: Rollout, prompts: Iterable[Any], policy: Any = "wait") -> list[str]:
-    """One step; returns its prompts."""
+    """Runs one step and returns its prompts."""
     return [str(group.prompt) async for group in rollout.round(prompts, policy)]
 
 
 def lose_changes(rollout: Rollout) -> None:
-    """From the next call on, Redis lacks changes that this trainer has seen."""
+    """Makes Redis lack changes that this trainer has seen, from the next call on."""
     generation, _, count = str(rollout._job._stamp).rpartition(".")
     rollout._job._stamp = f"{generation}.{int(count) + 1_000_000}"
 

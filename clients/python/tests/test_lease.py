@@ -109,7 +109,7 @@ async def test_a_cancellation_at_any_await_leaks_nothing(client: Client) -> None
     count = 0
     while count < CANCELLATIONS:
         step = 1
-        # Eight at a time, so that acquires of one and of many are cancelled.
+        # Eight run at a time, so that calls with one acquire and with many are cancelled.
         while any(await asyncio.gather(*(one(step) for _ in range(8)))):
             steps.add(step)
             count += 8
@@ -279,7 +279,7 @@ async def test_a_cancelled_close_deregisters_the_worker(client: Client, monkeypa
     lease = other.lease("request")
     await lease.__aenter__()
     assert await leases_of(other) == 1
-    # A release that is not answered.
+    # The release of the lease gets no answer.
     monkeypatch.setattr(other._leases, "idle", asyncio.Event().wait)
     closing = asyncio.create_task(other.close())
     await asyncio.sleep(0.01)

@@ -9,12 +9,12 @@ import pytest
 
 from broomwagon import Client, InvalidArgument, Rollout, errors
 
-#: A prompt with how it is refused.
+#: Wrong prompts, with the error of each and a part of its message.
 WRONG: list[tuple[Any, type[Exception], str]] = [
     ("", errors.ValidationFailed, "is empty"),
     ({"text": "a", "domain": "not a name!"}, errors.ValidationFailed, "domain"),
     ([1, "two"], errors.ValidationFailed, "promptTokenIds"),
-    # More than the payload store takes.
+    # This prompt is larger than the payload store takes.
     ("x" * (64 << 20), errors.ValidationFailed, "chunkCount"),
     ({"text": "a", "engineFields": {"seed": math.nan}}, InvalidArgument, "JSON"),
     ({"text": "a", "engineFields": {"seed": object()}}, TypeError, "JSON"),
@@ -44,7 +44,7 @@ async def test_a_refused_prompt_is_reported_once_and_the_others_are_trained(clie
     assert sorted((await train(rollout, ["a", "b", "c", "d"]))[0]) == ["0", "1", "2", "3"]
     prompts = [prompt for wrong, _, _ in WRONG for prompt in ("right", wrong)]
     trained, refused = await train(rollout, prompts)
-    # After the first four, every other one is wrong.
+    # After the first four prompts, every other one is wrong.
     assert sorted(map(int, trained)) == list(range(4, 4 + len(prompts), 2))
     fields = {error.field: error for error in refused}
     assert len(fields) == len(refused) == len(WRONG)

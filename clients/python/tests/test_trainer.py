@@ -155,7 +155,7 @@ async def test_a_loop_that_is_left_and_not_closed_begins_again(client: Client, s
     await anext(left)
     second = rollout.round(prompts, "wait")
     trained = [str((await anext(second)).prompt)]
-    # Python closes it when it finds that nobody has it any more.
+    # Python closes the first loop later, when it notices that nobody uses it any more.
     await left.aclose()
     trained += [str(group.prompt) async for group in second]
     assert sorted(trained) == ["a", "b"]

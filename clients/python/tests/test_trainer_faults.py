@@ -51,7 +51,7 @@ async def test_a_job_that_redis_has_lost_changes_of_is_saved_and_restored(client
 
 
 class Faults:
-    """Calls of a trainer, of which some fail."""
+    """Records the calls of a trainer, and makes some of them fail."""
 
     def __init__(self, rollout: Rollout, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[str] = []
@@ -113,7 +113,7 @@ async def test_a_round_that_raised_does_not_yield_its_groups_again(
             trained.append(str(group.prompt))
         return len(trained) > before
 
-    # After the first group, and then after the last one.
+    # The first error comes after the first group, the second after the last group.
     with pytest.raises(errors.Timeout):
         await train_step()
     assert [str(group.prompt) for group in rollout.yielded] == trained

@@ -71,7 +71,7 @@ async def test_a_state_that_is_changed_after_the_tokens_knows_them() -> None:
     tokens.state.value["messages"] = ["one"]
     add(tokens, [2])
     assert await kept(tokens) == ([1], {"messages": ["one"]})
-    # A change within a value.
+    # This changes a value within the state, and not the state itself.
     tokens.state.value["messages"].append("two")
     assert await kept(tokens) == ([1, 2], {"messages": ["one", "two"]})
 

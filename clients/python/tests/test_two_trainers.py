@@ -13,7 +13,7 @@ PROMPTS = [f"prompt {index}" for index in range(6)]
 
 
 class MeetingPoint:
-    """Trainers continue when all of them are here."""
+    """A barrier: trainers continue when all of them have arrived."""
 
     def __init__(self, count: int) -> None:
         self._left = count
@@ -27,7 +27,7 @@ class MeetingPoint:
 
 
 def meet_after(operation: str, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch) -> None:
-    """All trainers have an answer of their first call of the operation before one of them continues."""
+    """Lets trainers continue after their first call of the operation only when all of them have its answer."""
     point = MeetingPoint(len(rollouts))
 
     def wait_in(rollout: Rollout) -> None:

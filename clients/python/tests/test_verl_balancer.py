@@ -148,7 +148,7 @@ async def test_requests_of_a_removed_server_do_not_count(make: Any) -> None:
     assert await balancer.get_total_inflight() == 0
     await balancer.add_servers({server: "again"})
     other, _ = await balancer.acquire_server("r2")
-    # A late release of the first start of the server.
+    # This release is late: it belongs to the first start of the server.
     await balancer.release_server(server, "r")
     assert sum((await loads(balancer)).values()) == 1
     assert {server, other} <= {"a:1", "b:1"}
@@ -185,7 +185,7 @@ async def test_full_determinism_chooses_by_the_hash(make: Any) -> None:
 
 
 def test_a_capacity_is_refused_where_the_hash_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
-    # verl sets it, and does not pass `rollout.full_determinism` to a router.
+    # verl sets this variable, and does not pass `rollout.full_determinism` to a router.
     monkeypatch.setenv("VERL_FULL_DETERMINISM", "1")
     settings = {"router_class": "Router", "capacity": 8}
     with pytest.raises(InvalidArgument, match="full_determinism"):
@@ -213,7 +213,7 @@ async def test_the_servers_of_a_balancer_that_died_are_removed(make: Any, monkey
     looks = other._pool_servers
     for _ in range(_servers.ORPHAN_LOOKS - 1):
         await looks.remove_orphans(other._client)
-    # The worker of a balancer that lives may only have expired.
+    # A live balancer may also have no worker, while its epoch has expired.
     assert await _names(other, died, other) == ["a:1", "b:1"]
     await looks.remove_orphans(other._client)
     assert await _names(other, died, other) == ["b:1"]

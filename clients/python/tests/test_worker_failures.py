@@ -81,7 +81,7 @@ async def test_a_loop_that_raises_on_a_server_runs_on_another_one_and_then_later
 
     async with serving(worker):
         assert len(await roll_out(client, job, groups=1)) == 1
-    # The last server that has failed it is the last one.
+    # The list of servers to avoid ends with the server that has failed the sample last.
     assert [each[-1] if each else None for each in avoided] == [None, *servers[:3]]
     assert setbacks == [0, 1, 2, 3]
 
@@ -117,11 +117,11 @@ async def test_the_end_of_an_acquire_without_a_server_has_its_reason(client: Cli
     async def loop(attempt: Attempt) -> str:
         tries.append(attempt.group_id)
         if attempt.group_id == "0":
-            # Refused whenever it is asked.
+            # The load-balancer always refuses this acquire.
             async with attempt.server(context_tokens=-1):
                 raise AssertionError("the acquire was granted")
         if attempt.group_id == "1" and tries.count("1") <= 5:
-            # No failure of the sample, however often.
+            # An acquire without a server is no failure of the sample, however often it happens.
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(client, "lease", partial(client.lease, labels={"gpu": "none"}))
                 async with attempt.server(timeout=0.01):

@@ -19,7 +19,7 @@ from broomwagon.verl import plugin
 
 #: verl 0.9.0 has no `router_config_path`.
 HAS_ROUTERS = find_spec("verl.workers.rollout.router") is not None
-#: Places of each server, where the balancer can be given it.
+#: Capacity of each server, if the balancer can be given one.
 CAPACITY = 64
 
 

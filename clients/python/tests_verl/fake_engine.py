@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import ray
 
-#: Seconds until a request that no test lets go on fails.
+#: Seconds after which a waiting request fails.
 MAX_WAIT = 300
 
 
@@ -60,7 +60,7 @@ class FakeServerActor:
             log_probs=[-0.5] * len(tokens),
             stop_reason=reason,
             num_preempted=0,
-            # A row for each position, prompt included.
+            # There is a row for each position, also of the prompt.
             routed_experts=np.arange(len(prompt_ids) + len(tokens)).reshape(-1, 1, 1),
             extra_fields={"global_steps": self.step},
         )

@@ -30,7 +30,7 @@ async def fleet(cluster: None, tmp_path: Path) -> AsyncIterator[tuple[Any, dict[
     ray.get([server.reset.remote() for server in servers.values()])
     manager = await server_manager(servers, tmp_path)
     yield manager.global_load_balancer, servers
-    # A test may have killed it.
+    # A test may have killed the balancer.
     with suppress(ray.exceptions.RayActorError):
         ray.get(manager.global_load_balancer.close.remote())
     ray.kill(manager.global_load_balancer)
@@ -55,7 +55,7 @@ async def close(client: Any) -> None:
 async def test_a_dead_server_is_removed_with_its_requests(fleet: Any, kind: Any) -> None:
     balancer, servers = fleet
     client = kind(CONFIG, balancer)
-    # Each of the others is busier than the server that dies.
+    # Requests are limited, so each other server stays busier than the server that dies.
     await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
     running = [generating(client, f"running-{n}") for n in range(4)]
     await until(lambda: total(balancer, 4))

@@ -31,7 +31,7 @@ def prompts(*lengths: int) -> list[dict[str, Any]]:
 
 
 def step(trainer: Any, cut: int) -> list[tuple[int, list[int]]]:
-    """One training step that cuts so many groups. Returns number of tokens and weight versions of each sample."""
+    """Runs a training step that cuts `cut` groups. Returns number of tokens and weight versions of each sample."""
     trainer._add_batch_to_generate()
     trainer.on_sample_begin()
     batch, _ = trainer.replay_buffer.sample(global_steps=trainer.global_steps, partition_id="train", batch_size=BATCH)
@@ -55,7 +55,7 @@ async def test_cut_groups_wait_for_a_tail_step(trainer: Any, servers: dict[str, 
     for server in servers.values():
         ray.get(server.limit.remote(3 + SHORT + 3))
     run = asyncio.to_thread
-    # 4 groups for a batch of 2: the two long ones are cut with 8 tokens.
+    # A batch of 2 starts 4 groups: the two long ones are cut with 8 tokens.
     assert await run(step, trainer, 2) == [(SHORT, [0, 0])] * (BATCH * SAMPLES)
     assert trainer._consume_sync_metrics()["training/long_tail/cut_groups"] == 2
     for server in servers.values():
@@ -102,7 +102,7 @@ async def test_failed_samples_are_reported_with_prompt_and_reason(
 ) -> None:
     trainer.train_dataloader = prompts(FAILS, *[SHORT] * 20)
     run = asyncio.to_thread
-    # verl's sampler replaces the group.
+    # verl's sampler replaces the group that fails.
     assert [length for length, _ in await run(step, trainer, 0)] == [SHORT] * (BATCH * SAMPLES)
     [failed] = trainer.failed_samples
     assert failed.group

@@ -35,7 +35,7 @@ KNOWN = {
 def test_the_settings_of_verls_balancer_are_known() -> None:
     verls = MODULE.GlobalRequestLoadBalancer
     assert verls is not Balancer
-    # Ray adds parameters of its own to a class that was an actor before.
+    # Ray adds its own parameters to a class from which an actor was created.
     names = {name for name in inspect.signature(verls).parameters if not name.startswith("_ray")}
     assert names == {*KNOWN}
 

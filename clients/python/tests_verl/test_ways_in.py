@@ -74,7 +74,7 @@ def test_the_trainers_keep_the_settings_of_their_mode(mode: str, sampler: type, 
     folder = str(Path(verl.__file__).parent / "trainer" / "config")
     with initialize_config_dir(folder, version_base=None):
         rollout = "actor_rollout_ref.rollout"
-        # verl checks them for separate_async.
+        # verl checks these settings for separate_async.
         needed = [f"{rollout}.nnodes=1", f"{rollout}.checkpoint_engine.backend=nccl"]
         config = compose("ppo_trainer", [f"trainer.v1.trainer_mode=broomwagon_{mode}", *needed])
     trainer: Any = get_trainer_cls(config.trainer.v1.trainer_mode)(config)
@@ -95,7 +95,7 @@ def test_the_plugin_fails_loudly() -> None:
 
 
 def _plugin(asked: str) -> subprocess.CompletedProcess[str]:
-    """verl loads it while it is itself imported, by the entry point of the installed package."""
+    """Imports verl, which loads the plugin by the entry point of the installed package."""
     [plugin] = entry_points(group="verl.plugins", name="broomwagon")
     assert plugin.value == "broomwagon.verl.plugin"
     module = "router" if HAS_ROUTERS else "llm_server"
