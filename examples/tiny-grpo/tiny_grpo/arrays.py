@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Variable of the environment with the library: numpy by default, or cupy if it is installed.
+#: Environment variable with the name of the library: `numpy` by default; `cupy` must be installed.
 LIBRARY = "TINY_GRPO_ARRAYS"
 xp: Any = import_module(os.environ.get(LIBRARY, "numpy"))
 
