@@ -17,7 +17,7 @@ const LAB_BEFORE = [
 const MOVED = [
   /^libs\/(contracts\/src\/schema\/|messaging\/src\/events\/record-events\.ts$)/,
   /^libs\/policies\/src\/(engine-model\/engine-parameters|lengths\/length-presets|tail\/pins)\.ts$/,
-  /^apps\/trainer\/src\/((main|run|check-results)\.ts$|(options|report|progress|checker)\/|system\/(?!fleet))/,
+  /^apps\/trainer\//,
 ];
 
 const git = (args, input) =>

@@ -13,8 +13,8 @@ const SERVICES = [
   'package.json',
 ];
 const SIMULATOR = ['dist/lab/engine-simulator', 'dist/lab/models'];
-/** Files left out, also source maps (Node reads none by default) and the reference trainer (for `npm start`). */
-const LEFT_OUT = /\.(spec\.js|fixture\.js|map|md)$|^dist\/(libs\/testing|apps\/trainer|lab\/\S+\/test-engine\.js)$/;
+/** Specs, fixtures, and source maps, which Node does not read by default. */
+const LEFT_OUT = /\.(spec\.js|fixture\.js|map|md)$|^dist\/(libs\/testing|lab\/\S+\/test-engine\.js)$/;
 
 const [folder, option] = process.argv.slice(2);
 for (const path of option === '--simulator' ? SIMULATOR : SERVICES) {

@@ -1,9 +1,9 @@
 import type { GroupId, RewardOutcome, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest';
-import { GroupSubmitter } from '../apps/trainer/src/loop/group-submitter';
-import { Operations } from '../apps/trainer/src/loop/operations';
-import { ResultsReader } from '../apps/trainer/src/loop/results-reader';
-import type { ResultLine } from '../apps/trainer/src/results/result-line';
+import { GroupSubmitter } from '../lab/reference-trainer/src/loop/group-submitter';
+import { Operations } from '../lab/reference-trainer/src/loop/operations';
+import { ResultsReader } from '../lab/reference-trainer/src/loop/results-reader';
+import type { ResultLine } from '../lab/reference-trainer/src/results/result-line';
 import { killAtRandom } from './system/chaos';
 import { dataSet, faultsOf, SEED, type TestPrompt } from './system/data-set';
 import { TestSystem } from './system/test-system';

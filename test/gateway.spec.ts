@@ -1,11 +1,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { workerCommandSubject } from '@broomwagon/contracts';
-import { detectEngine } from '@broomwagon/engines';
 import { describe, expect, it } from 'vitest';
 import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { eventsOf, Gateway, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, PROMPT, useGateway } from './system/gateway-bench';
+import { detectEngine } from '../libs/engines/src/detect-engine';
 
 const system = useGateway(30);
 

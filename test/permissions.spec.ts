@@ -143,7 +143,7 @@ it.each([
   ['worker', OF_PYTHON_WORKERS.map((name) => join(PYTHON, name))],
   ['trainer', OF_PYTHON_TRAINERS.map((name) => join(PYTHON, name))],
   ['gateway', ['apps/gateway/src']],
-  ['trainer', ['apps/trainer/src', 'docs/protocol/examples']],
+  ['trainer', ['lab/reference-trainer/src', 'docs/protocol/examples']],
 ])('the user %s may call each operation that its code names', (role, paths) => {
   const files = paths.flatMap((path) =>
     path.endsWith('.py')

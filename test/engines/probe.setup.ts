@@ -1,6 +1,7 @@
 import type { EngineDialect } from '@broomwagon/contracts';
-import { detectEngine, type EngineDescription } from '@broomwagon/engines';
+import type { EngineDescription } from '@broomwagon/engines';
 import type { TestProject } from 'vitest/node';
+import { detectEngine } from '../../libs/engines/src/detect-engine';
 
 declare module 'vitest' {
   interface ProvidedContext {

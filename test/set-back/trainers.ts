@@ -3,10 +3,10 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { ManagedProcess } from '@broomwagon/testing';
-import { Operations } from '../../apps/trainer/src/loop/operations';
-import { TrainerLoop } from '../../apps/trainer/src/loop/trainer-loop';
-import type { ResultLine } from '../../apps/trainer/src/results/result-line';
-import { ResultsFile } from '../../apps/trainer/src/results/results-file';
+import { Operations } from '../../lab/reference-trainer/src/loop/operations';
+import { TrainerLoop } from '../../lab/reference-trainer/src/loop/trainer-loop';
+import type { ResultLine } from '../../lab/reference-trainer/src/results/result-line';
+import { ResultsFile } from '../../lab/reference-trainer/src/results/results-file';
 import { dataSet, SEED, type TestPrompt } from '../system/data-set';
 import { optionsOf, type TestSystem } from '../system/test-system';
 

@@ -1,6 +1,6 @@
 import { sampleSeed } from '@broomwagon/engines';
 import { SampleIdentities } from '../../lab/engine-simulator/src/tokens/sample-identity';
-import type { ResultLine } from '../../apps/trainer/src/results/result-line';
+import type { ResultLine } from '../../lab/reference-trainer/src/results/result-line';
 
 /** Seed of sampling in all tests. */
 export const SEED = 0;

@@ -1,6 +1,6 @@
 import { eventSubject, type GroupId, type RoundId } from '@broomwagon/contracts';
-import type { StepReport } from '../../apps/trainer/src/loop/step-report';
-import type { ResultLine } from '../../apps/trainer/src/results/result-line';
+import type { StepReport } from '../../lab/reference-trainer/src/loop/step-report';
+import type { ResultLine } from '../../lab/reference-trainer/src/results/result-line';
 import { sharePlaces } from '../../libs/policies/src/tail/quotas';
 import type { TestPrompt } from './data-set';
 import type { TestSystem } from './test-system';

@@ -24,11 +24,11 @@ import {
   testRedisUrl,
 } from '@broomwagon/testing';
 import { expect } from 'vitest';
-import { Operations } from '../../apps/trainer/src/loop/operations';
-import { TrainerLoop } from '../../apps/trainer/src/loop/trainer-loop';
-import type { TrainerLoopHooks } from '../../apps/trainer/src/loop/trainer-loop.types';
-import type { StepReport } from '../../apps/trainer/src/loop/step-report';
-import type { ResultLine } from '../../apps/trainer/src/results/result-line';
+import { Operations } from '../../lab/reference-trainer/src/loop/operations';
+import { TrainerLoop } from '../../lab/reference-trainer/src/loop/trainer-loop';
+import type { TrainerLoopHooks } from '../../lab/reference-trainer/src/loop/trainer-loop.types';
+import type { StepReport } from '../../lab/reference-trainer/src/loop/step-report';
+import type { ResultLine } from '../../lab/reference-trainer/src/results/result-line';
 import { RedisView } from './redis-view';
 import { lengthsFile, SEED, type TestPrompt } from './data-set';
 

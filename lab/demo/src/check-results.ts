@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { linesOf } from '../../../apps/trainer/src/jsonl/lines';
+import { linesOf } from '../../reference-trainer/src/jsonl/lines';
 import { checkResults, type CheckOutcome } from './checker/check';
 import { decodeBy } from './checker/decode-by-engine';
 import { DEFAULTS } from './options/trainer-options';

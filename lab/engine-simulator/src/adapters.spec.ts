@@ -1,8 +1,9 @@
-import { createEngineAdapter, detectEngine, engineRequestId, type GenerationRequest } from '@broomwagon/engines';
+import { createEngineAdapter, engineRequestId, type GenerationRequest } from '@broomwagon/engines';
 import type { EngineDialect, Prompt } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSimulator } from './simulator';
 import { inEngine, inject, startEngine, stateOf } from './test-engine';
+import { detectEngine } from '../../../libs/engines/src/detect-engine';
 
 const text: Prompt = { text: 'Natalia sold clips to 48 of her friends.' };
 const messages: Prompt = { messages: [{ role: 'user', content: 'How many clips?' }] };

@@ -3,10 +3,11 @@ import type { AddressInfo } from 'node:net';
 import type { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { BroomwagonError, type ErrorCode } from '@broomwagon/contracts';
-import { createEngineAdapter, detectEngine, engineRequestId, type EngineAdapterOptions } from '@broomwagon/engines';
+import { createEngineAdapter, engineRequestId, type EngineAdapterOptions } from '@broomwagon/engines';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSimulator } from './simulator';
 import { inEngine, inject, startEngine, stateOf } from './test-engine';
+import { detectEngine } from '../../../libs/engines/src/detect-engine';
 
 let simulator: RunningSimulator & { url: string };
 let attempts = 0;

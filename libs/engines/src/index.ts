@@ -1,5 +1,5 @@
 export { EngineAccess } from './access/engine-access';
-export { createEngineAdapter, detectEngine, type DetectedEngine } from './detect-engine';
+export { createEngineAdapter, type DetectedEngine } from './detect-engine';
 export { REQUEST_FIELDS, SAMPLING_FIELDS } from './dialects/request-fields';
 export { NO_VERSION } from './dialects/http-adapter';
 export { ANY_MODEL } from './dialects/model-list';

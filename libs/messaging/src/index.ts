@@ -15,7 +15,7 @@ export { attachTransport } from './transport/rethrow.filter';
 export type { Pools } from './transport/subjects';
 export * from './validation/contract.pipe';
 export { fieldsOfQuery } from './validation/fields-of-query';
-export { schemaOf, type ContractClass } from './validation/json-schema';
+export type { ContractClass } from './validation/json-schema';
 export { validate, type FieldError } from './validation/validator';
 export { decodeBody, type JsonObject, waitMsOf } from './wire';
 export * from './events/stream';

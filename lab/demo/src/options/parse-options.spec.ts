@@ -7,7 +7,7 @@ import { HelpRequested, parseOptions } from './parse-options';
 import { DEFAULTS } from './trainer-options';
 import { rebalanceSettings } from './rebalance-options';
 import { tailPolicyOf } from './tail-options';
-import { UsageError } from '../../../../apps/trainer/src/usage-error';
+import { UsageError } from '../../../reference-trainer/src/usage-error';
 
 /** Path of a file that does not exist. */
 const ABSENT = join(tmpdir(), randomUUID());

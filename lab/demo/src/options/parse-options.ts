@@ -3,13 +3,13 @@ import { dirname, resolve } from 'node:path';
 import { idFault, LIMITS, MAX_ID_BYTES, POOL_PATTERN, TAIL_POLICIES } from '@broomwagon/contracts';
 import { LENGTH_PRESETS } from '@broomwagon/models';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { holdsSteps } from '../../../../apps/trainer/src/results/results-file';
+import { holdsSteps } from '../../../reference-trainer/src/results/results-file';
 import { DEFAULTS, type TrainerOptions } from './trainer-options';
 import { decimal, integer } from './numbers';
 import { addSamplingOptions, takeSampling } from './sampling-options';
 import { addRebalanceOptions, withPreset } from './rebalance-options';
 import { addTailOptions, checkTail, takeTail } from './tail-options';
-import { UsageError } from '../../../../apps/trainer/src/usage-error';
+import { UsageError } from '../../../reference-trainer/src/usage-error';
 
 const EXAMPLES = `
 Examples:

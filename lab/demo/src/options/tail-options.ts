@@ -3,7 +3,7 @@ import { findPolicyFault } from '@broomwagon/policies';
 import { Option, type Command } from 'commander';
 import { decimal, integer } from './numbers';
 import type { TailParameters, TrainerOptions } from './trainer-options';
-import { UsageError } from '../../../../apps/trainer/src/usage-error';
+import { UsageError } from '../../../reference-trainer/src/usage-error';
 
 /** Option of each parameter, as messages name it. */
 const FLAGS: Partial<Record<keyof TailPolicy, string>> = {

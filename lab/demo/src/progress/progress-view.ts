@@ -1,6 +1,6 @@
 import { cutText, type RoundStatus } from '@broomwagon/contracts';
-import type { Reconciled } from '../../../../apps/trainer/src/loop/reconcile';
-import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
+import type { Reconciled } from '../../../reference-trainer/src/loop/reconcile';
+import type { StepReport } from '../../../reference-trainer/src/loop/step-report';
 
 type ShownStatus =
   'step' | 'kind' | 'acceptedGroups' | 'neededGroups' | 'requestsDone' | 'requestsCut' | 'groupsRequeued';

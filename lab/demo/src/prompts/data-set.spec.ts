@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readPrompts } from '../../../../apps/trainer/src/prompts/prompt-reader';
+import { readPrompts } from '../../../reference-trainer/src/prompts/prompt-reader';
 import { selectDataSet } from './data-set';
 import { EXAMPLE_PROMPTS } from './example-prompts';
 

@@ -1,6 +1,6 @@
-import { UsageError } from '../../../../apps/trainer/src/usage-error';
+import { UsageError } from '../../../reference-trainer/src/usage-error';
 import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
-import type { PromptRecord } from '../../../../apps/trainer/src/prompts/prompt-record';
+import type { PromptRecord } from '../../../reference-trainer/src/prompts/prompt-record';
 
 /**
  * Selects the prompts to roll out: the first steps x groups of the file, or all.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FleetEngine } from '../../../../apps/trainer/src/fleet/fleet';
+import type { FleetEngine } from '../../../reference-trainer/src/fleet/fleet';
 import { checkPromptKinds } from './prompt-kinds';
 
 const engine = (tokenIdsIn: boolean): FleetEngine => ({

@@ -1,6 +1,6 @@
-import type { FleetEngine } from '../../../../apps/trainer/src/fleet/fleet';
-import type { PromptRecord } from '../../../../apps/trainer/src/prompts/prompt-record';
-import { UsageError } from '../../../../apps/trainer/src/usage-error';
+import type { FleetEngine } from '../../../reference-trainer/src/fleet/fleet';
+import type { PromptRecord } from '../../../reference-trainer/src/prompts/prompt-record';
+import { UsageError } from '../../../reference-trainer/src/usage-error';
 
 /**
  * Checks that all engines take all prompts: any engine may get any prompt, and the group of a refused prompt would fail

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { engineSecondsOf, idleShare, invalidities, speedupOf, summarize, tailShareOf } from './arithmetic';
-import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
+import type { StepReport } from '../../../reference-trainer/src/loop/step-report';
 
 const step = (part: Partial<StepReport>): StepReport => ({
   step: 1,

@@ -1,5 +1,5 @@
 import { ROUND_KINDS, type RoundKind } from '@broomwagon/contracts';
-import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
+import type { StepReport } from '../../../reference-trainer/src/loop/step-report';
 import type { RunReport } from './report';
 
 /** Largest lag of a simulated clock with which a report is valid, as a share. */

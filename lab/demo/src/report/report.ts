@@ -6,7 +6,7 @@ import type {
   TailPolicy,
   TailPolicyName,
 } from '@broomwagon/contracts';
-import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
+import type { StepReport } from '../../../reference-trainer/src/loop/step-report';
 
 /** Counts of a job at its end, in samples, and the checker's counts of faults in the results file. */
 export interface Totals {

@@ -1,5 +1,5 @@
-import type { Operations } from '../../../../apps/trainer/src/loop/operations';
-import type { EngineMeter } from '../../../../apps/trainer/src/loop/trainer-loop.types';
+import type { Operations } from '../../../reference-trainer/src/loop/operations';
+import type { EngineMeter } from '../../../reference-trainer/src/loop/trainer-loop.types';
 import { idleShare } from '../report/arithmetic';
 import type { SimulatorClient, SimulatorState } from './simulator-client';
 

@@ -1,7 +1,7 @@
 import type { LoadBalancerStatus } from '@broomwagon/contracts';
 import type { ServerHandle } from '@broomwagon/testing';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Operations } from '../../../../apps/trainer/src/loop/operations';
+import type { Operations } from '../../../reference-trainer/src/loop/operations';
 import { watchEngines, watchServer, type OutageOptions } from './outage-watch';
 
 describe('the watch over servers and engines that the run has not started', () => {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerId } from '@broomwagon/contracts';
 import type { ServerHandle } from '@broomwagon/testing';
-import type { Operations } from '../../../../apps/trainer/src/loop/operations';
+import type { Operations } from '../../../reference-trainer/src/loop/operations';
 import { RunFailure } from './run-failure';
 
 const POLL_MS = 1_000;

@@ -15,12 +15,12 @@ import {
   type ServerHandle,
   type Services,
 } from '@broomwagon/testing';
-import { GatewayClient } from '../../../../apps/trainer/src/loop/gateway-client';
-import { Operations } from '../../../../apps/trainer/src/loop/operations';
+import { GatewayClient } from '../../../reference-trainer/src/loop/gateway-client';
+import { Operations } from '../../../reference-trainer/src/loop/operations';
 import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
 import { gatewayEnvironment, serviceEnvironment, workerEnvironment, type Load, type SystemPlan } from './environments';
 import { EventsFile } from './events-file';
-import { findEngines, Fleet, type FleetEngine } from '../../../../apps/trainer/src/fleet/fleet';
+import { findEngines, Fleet, type FleetEngine } from '../../../reference-trainer/src/fleet/fleet';
 import { createGatewayKey, revokeGatewayKey } from './gateway-key';
 import { SimulatorClient } from './simulator-client';
 import { watchEngines, watchServer, type OutageOptions } from './outage-watch';

@@ -1,7 +1,8 @@
-import { createEngineAdapter, detectEngine, engineRequestId } from '@broomwagon/engines';
+import { createEngineAdapter, engineRequestId } from '@broomwagon/engines';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inEngine, selectZoo, startEngine } from '../test-engine';
 import { ZOO } from './zoo';
+import { detectEngine } from '../../../../libs/engines/src/detect-engine';
 
 const RESTARTS = ZOO.filter(({ server }) => server?.restart !== undefined).map(({ name }) => name);
 

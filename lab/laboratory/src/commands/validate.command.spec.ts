@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { expect, it } from 'vitest';
 import { parseOptions } from '../../../demo/src/options/parse-options';
 import { tailPolicyOf } from '../../../demo/src/options/tail-options';
-import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
+import type { StepReport } from '../../../reference-trainer/src/loop/step-report';
 import { VALIDATED_POLICIES, type ValidatedPolicy } from '../validation/validated-runs';
 import { documentedCalls, printed, rowsOf } from './commands.fixture';
 import { validateCommand } from './validate.command';

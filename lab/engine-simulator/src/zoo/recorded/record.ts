@@ -2,9 +2,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { isBroomwagonError } from '@broomwagon/contracts';
-import { createEngineAdapter, detectEngine, randomEngineRequestId } from '@broomwagon/engines';
+import { createEngineAdapter, randomEngineRequestId } from '@broomwagon/engines';
 import { decodeBy } from '../../../../demo/src/checker/decode-by-engine';
 import type { Recording } from './recording';
+import { detectEngine } from '../../../../../libs/engines/src/detect-engine';
 
 /** Headers that belong to one connection and are not forwarded. */
 const OWN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding']);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { EngineCapabilities, EngineDialect, Epoch, JobId, ServerId } from '@broomwagon/contracts';
-import { detectEngine } from '@broomwagon/engines';
 import type { Operations } from '../loop/operations';
+import { detectEngine } from '../../../../libs/engines/src/detect-engine';
 
 /** An engine that answers and whose dialect is known. */
 export interface FleetEngine {

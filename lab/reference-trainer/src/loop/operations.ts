@@ -6,7 +6,8 @@ import {
   type ReplyOf,
   type RequestOf,
 } from '@broomwagon/contracts';
-import { schemaOf, type TypedClient } from '@broomwagon/messaging';
+import type { TypedClient } from '@broomwagon/messaging';
+import { schemaOf } from '../../../../libs/messaging/src/validation/json-schema';
 
 const STAMPED: ReadonlySet<string> = new Set(
   Object.entries(OPERATIONS)
