@@ -74,7 +74,8 @@ describe('a real engine', () => {
   it('is detected, and healthy', async () => {
     await adapter.health();
     expect(model).not.toBe('');
-    if (capabilities.loadReport) expect((await adapter.report()).load).toMatchObject({ running: 0, waiting: 0 });
+    // The probe of the setup may still run on a busy machine.
+    if (capabilities.loadReport) await isIdle();
   });
 
   it.each(prompts)('streams %j in increments that add up', async (prompt) => {
