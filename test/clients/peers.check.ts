@@ -93,6 +93,7 @@ const PEERS: Peer[] = [
       'tests/fast/router/test_session_v1_v2_parity.py',
       'tests/fast/router/test_session_pretokenized_e2e.py',
       'tests/fast/rollout/generate_hub/test_single_turn.py',
+      'tests/fast/rollout/generate_hub/test_multi_turn.py',
     ],
     unsteady: {
       'tests/fast/router/test_session_v1_v2_parity.py::test_agentic_v2_drop_retries_matches_v1_training_payload_bitwise':

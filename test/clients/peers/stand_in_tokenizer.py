@@ -39,12 +39,12 @@ def build():
 
 
 def write(folder, template):
-    """Writes a checkpoint without weights. template: path of its chat template."""
+    """Writes a checkpoint without weights. template: text of its chat template."""
     folder = Path(folder)
     folder.mkdir(parents=True)
     build().save(str(folder / "tokenizer.json"))
     marks = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **marks}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    (folder / "chat_template.jinja").write_text(Path(template).read_text())
+    (folder / "chat_template.jinja").write_text(template)
     (folder / "config.json").write_text(json.dumps({"model_type": "qwen3", "num_hidden_layers": 28}))
