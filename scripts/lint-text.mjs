@@ -1,9 +1,11 @@
 // `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, pairs that are sorted without
 // a comparator, names that are read from plain objects without `Object.hasOwn`, words that have been replaced in code
-// and documents, and links to files that do not exist. Part of `npm run lint`.
+// and documents, links to files that do not exist, and too many words that stand for a noun (plain-words.mjs). Part of
+// `npm run lint`.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { findDarkWords } from './plain-words.mjs';
 import { root } from './prepare.mjs';
 
 const MAX_LINE = 120;
@@ -74,5 +76,6 @@ function faultsOf(path) {
 
 const files = execFileSync('git', ['ls-files', '*.ts', '*.lua', '*.md'], { cwd: root, encoding: 'utf8' }).split('\n');
 const faults = files.filter((path) => path !== '' && existsSync(join(root, path))).flatMap(faultsOf);
+faults.push(...findDarkWords());
 for (const fault of faults) console.error(fault);
 if (faults.length > 0) process.exitCode = 1;
