@@ -3,7 +3,7 @@ import {
   type AbortRequestsRequest,
   type AbortResult,
   type AttemptId,
-  subjectOf,
+  buildSubject,
   workerCommandSubject,
 } from '@broomwagon/contracts';
 import { engineRequestId } from '@broomwagon/engines';
@@ -272,10 +272,10 @@ describe('a stream that the worker gives up on', () => {
     await inject(bench.engine.url, { kind: 'abort-500', count: 3 });
     const inEngine: Promise<boolean>[] = [];
     let attempt: AttemptId | undefined;
-    bench.client.messaging.subscribe(subjectOf(bench.pool, 'request.save'), (body) => {
+    bench.client.messaging.subscribe(buildSubject(bench.pool, 'request.save'), (body) => {
       attempt ??= body.attempt as AttemptId;
     });
-    bench.client.messaging.subscribe(subjectOf(bench.pool, 'lb.release'), () => {
+    bench.client.messaging.subscribe(buildSubject(bench.pool, 'lb.release'), () => {
       const id = engineRequestId('job/g0/0', attempt!);
       inEngine.push(bench.engineState().then((state) => liveRows(state).some((row) => row.id === id)));
     });

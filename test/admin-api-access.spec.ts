@@ -61,17 +61,18 @@ describe('a JWT of the issuer', () => {
     if (expires !== null) unsigned.setExpirationTime(expires);
     return unsigned.sign(changes.key ?? keys.privateKey);
   };
-  const statusOf = async (token: string, path = '/pools') => (await api.send('GET', path, undefined, { token })).status;
+  const fetchStatus = async (token: string, path = '/pools') =>
+    (await api.send('GET', path, undefined, { token })).status;
 
   it('has the role and the pools of its claims', async () => {
     const token = await jwt();
-    expect(await statusOf(token)).toBe(200);
-    expect(await statusOf(token, '/pools/p2/config')).toBe(403);
-    expect(await statusOf(token, '/tokens')).toBe(403);
-    expect(await statusOf(await jwt({ claims: { roles: 'x broomwagon-viewer' } }))).toBe(200);
-    expect(await statusOf(await jwt({ claims: { roles: ['admin'] } }))).toBe(403);
-    expect(await statusOf(await jwt({ claims: { pools: undefined } }), '/pools/p1/config')).toBe(403);
-    expect(await statusOf(await jwt({ audience: ['another', 'broomwagon'] }))).toBe(200);
+    expect(await fetchStatus(token)).toBe(200);
+    expect(await fetchStatus(token, '/pools/p2/config')).toBe(403);
+    expect(await fetchStatus(token, '/tokens')).toBe(403);
+    expect(await fetchStatus(await jwt({ claims: { roles: 'x broomwagon-viewer' } }))).toBe(200);
+    expect(await fetchStatus(await jwt({ claims: { roles: ['admin'] } }))).toBe(403);
+    expect(await fetchStatus(await jwt({ claims: { pools: undefined } }), '/pools/p1/config')).toBe(403);
+    expect(await fetchStatus(await jwt({ audience: ['another', 'broomwagon'] }))).toBe(200);
     expect(asked.filter((path) => path === '/keys')).toHaveLength(1);
   });
 
@@ -91,7 +92,7 @@ describe('a JWT of the issuer', () => {
     const [head, body] = (await jwt()).split('.');
     const none = Buffer.from('{"alg":"none"}').toString('base64url');
     wrong.push(`${none}.${body}.`, `${none}.${body}.AA`, `${head}.${body}.AA`);
-    for (const token of wrong) expect(await statusOf(token), token).toBe(401);
+    for (const token of wrong) expect(await fetchStatus(token), token).toBe(401);
   });
 
   it('is accepted with the keys that are known, also after a JWT with an unknown key while the issuer is broken', async () => {

@@ -46,7 +46,7 @@ async function addPool(name: string): Promise<void> {
 }
 const post = (path: string, token?: string, key?: string, of = api) =>
   of.send('POST', path, undefined, { token, headers: key === undefined ? {} : { 'Idempotency-Key': key } });
-const changesOf = async (operation: string) =>
+const fetchChanges = async (operation: string) =>
   (await api.send('GET', `/audit-log?pool=${pool}&operation=${operation}`)).body.entries;
 
 describe('a repeat with an Idempotency-Key', () => {
@@ -55,7 +55,7 @@ describe('a repeat with an Idempotency-Key', () => {
     const sent = received['pool.pause']!.length;
     expect((await post(`${PATH}/pause`, undefined, 'lost')).body).toMatchObject({ code: 'OUTCOME_UNKNOWN' });
     expect(received['pool.pause']).toHaveLength(sent);
-    expect((await changesOf('pool.pause')).map(({ result }: { result: string }) => result)).toEqual([
+    expect((await fetchChanges('pool.pause')).map(({ result }: { result: string }) => result)).toEqual([
       'TIMEOUT',
       'OUTCOME_UNKNOWN',
     ]);
@@ -93,7 +93,7 @@ describe('a refused request', () => {
       expect((await post(`${PATH}/servers/s1/drain`, token)).status).toBe(403);
     expect(await counted('FORBIDDEN')).toBe(before + 71);
     expect(received['server.drain']).toEqual(earlier);
-    const entries = await changesOf('server.drain');
+    const entries = await fetchChanges('server.drain');
     expect(entries).toHaveLength(60);
     expect(entries[0]).toMatchObject({
       actorId: token.split('_')[1],
@@ -132,12 +132,12 @@ describe('a refused request', () => {
 
 it('limits documents, metrics and files of the console as routes, and never the probes of health', async () => {
   const limited = await AdminApi.start(pool, { rateLimitPerAddress: 1 });
-  const statusesOf = (path: string) =>
+  const fetchStatuses = (path: string) =>
     Promise.all(Array.from({ length: 10 }, async () => (await fetch(limited.url + path)).status));
   for (const path of ['/openapi.json', '/metrics', '/', '/favicon.svg', '/nothing'])
-    await expect.poll(() => statusesOf(path), { message: path }).toContain(429);
+    await expect.poll(() => fetchStatuses(path), { message: path }).toContain(429);
   for (const path of ['/health', '/livez', '/readyz', '/startupz'])
-    expect(await statusesOf(path), path).not.toContain(429);
+    expect(await fetchStatuses(path), path).not.toContain(429);
   await limited.close();
 });
 

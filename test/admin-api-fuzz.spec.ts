@@ -34,11 +34,11 @@ afterAll(async () => {
   await bench?.close();
 });
 
-const nameOf = ({ method, path }: Route) => `${method} ${path}`;
+const formatRoute = ({ method, path }: Route) => `${method} ${path}`;
 
 /** The fields of each route: parameters and body of docs/protocol/openapi.json. */
 function restRequests(routes: readonly Route[]): Requests {
-  const fieldsOf = ({ method, path }: Route): Schema => {
+  const buildFieldSchema = ({ method, path }: Route): Schema => {
     const { parameters, requestBody } = OPENAPI.paths[API_ROOT + path]![method.toLowerCase()] as never as Operation;
     const inFields = parameters.filter((parameter) => parameter.in !== 'header');
     const { properties, required = [] } = requestBody?.content['application/json'].schema ?? {};
@@ -49,7 +49,10 @@ function restRequests(routes: readonly Route[]): Requests {
     };
   };
   const { schemas } = OPENAPI.components as { schemas: Record<string, Schema> };
-  return { operations: Object.fromEntries(routes.map((route) => [nameOf(route), fieldsOf(route)])), schemas };
+  return {
+    operations: Object.fromEntries(routes.map((route) => [formatRoute(route), buildFieldSchema(route)])),
+    schemas,
+  };
 }
 
 async function poolState(): Promise<object> {
@@ -77,7 +80,7 @@ it(`answers ${REQUESTS} requests made of the schemas, right and wrong, and chang
   const faults: string[] = [];
   for (let sent = 0; sent < REQUESTS; sent++) {
     const route = routes[sent % routes.length]!;
-    const fields = fuzzer.fields(nameOf(route));
+    const fields = fuzzer.fields(formatRoute(route));
     if (sent % 16 !== 0) fields.pool = bench.pool;
     // Other levels would fill the output of the test with the logs of the services.
     if (LOG_LEVELS.includes(fields.level as LogLevel)) fields.level = 'fatal';
@@ -87,7 +90,7 @@ it(`answers ${REQUESTS} requests made of the schemas, right and wrong, and chang
     const before = isChange ? await poolState() : undefined;
     const answer = await api.call(route, fields);
     const { status, body } = answer;
-    const told = `${nameOf(route)} ${JSON.stringify(fields).slice(0, 1_000)}: ${status}`;
+    const told = `${formatRoute(route)} ${JSON.stringify(fields).slice(0, 1_000)}: ${status}`;
     const fault = route.isExport && status === 200 ? undefined : api.fault(route, answer);
     if (fault) faults.push(`${told} ${fault}`);
     // An invented replica does not reply.

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { hashOfToken } from '@broomwagon/state';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { dataSet, faultsOf } from './system/data-set';
+import { dataSet, findFaults } from './system/data-set';
 import { readEvents } from './system/event-reader';
 import { TestSystem } from './system/test-system';
 
@@ -91,7 +91,7 @@ it('harms nothing when it is killed: a rollout, changes with keys, and readers o
     },
   });
   expect(kills).toBeGreaterThan(0);
-  expect(faultsOf('job', PROMPTS, trained.lines)).toEqual([]);
+  expect(findFaults('job', PROMPTS, trained.lines)).toEqual([]);
   await system.expectAtRest();
 
   await restart;

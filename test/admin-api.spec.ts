@@ -9,7 +9,7 @@ import { fillPool } from './system/filled-pool';
 import { RedisView } from './system/redis-view';
 import { ServiceBench } from './system/service-bench';
 
-const nameOf = ({ method, path }: Route) => `${method} ${path}`;
+const formatRoute = ({ method, path }: Route) => `${method} ${path}`;
 
 let bench: ServiceBench;
 let api: AdminApi;
@@ -34,7 +34,7 @@ afterAll(async () => {
   await bench?.close();
 });
 
-/** Bodies that the routes accept, without the fields that {@link idsOf} gives. */
+/** Bodies that the routes accept, without the fields that {@link buildIds} gives. */
 const RIGHT: Record<string, () => Fields> = {
   'PATCH /pools/{pool}/config': () => ({ slowStartMs: 1_000 }),
   'POST /pools/{pool}/config/rollback': () => ({ version: 0 }),
@@ -75,7 +75,7 @@ const REFUSED: Record<string, string> = {
   'POST /pools/{pool}/weights/{syncId}/rollback': 'WEIGHT_SYNC_ENDED',
 };
 
-function idsOf(route: Route): Fields {
+function buildIds(route: Route): Fields {
   const ids: Fields = {
     pool: bench.pool,
     serverId: 's1',
@@ -93,11 +93,11 @@ function idsOf(route: Route): Fields {
 }
 
 function rightFields(route: Route): Fields {
-  return { ...idsOf(route), ...RIGHT[nameOf(route)]?.() };
+  return { ...buildIds(route), ...RIGHT[formatRoute(route)]?.() };
 }
 
 describe('every route', () => {
-  it.each(ROUTES.map((route) => [nameOf(route), route] as const))(
+  it.each(ROUTES.map((route) => [formatRoute(route), route] as const))(
     '%s asks for its role and its pool',
     async (_, route) => {
       const answers: Record<string, number> = {};
@@ -108,7 +108,7 @@ describe('every route', () => {
         ...tokens,
       ];
       // The body is refused, so that nothing changes where the token is enough.
-      const wrong = { ...idsOf(route), notAField: 1 };
+      const wrong = { ...buildIds(route), notAField: 1 };
       for (const [who, token] of others) answers[who] = (await api.call(route, wrong, { token })).status;
       const hasPool = route.path.includes('{pool}');
       const allowed = (role: 'viewer' | 'operator') =>
@@ -144,9 +144,9 @@ describe('every route', () => {
     for (const route of replying.toSorted((a, b) => place(a) - place(b))) {
       const answer = await api.call(route, rightFields(route));
       const fault = route.isExport ? undefined : api.fault(route, answer);
-      const code = REFUSED[nameOf(route)];
-      if (fault) wrong.push(`${nameOf(route)}: ${fault}`);
-      else if (answer.body.code !== code) wrong.push(`${nameOf(route)}: ${JSON.stringify(answer.body)}`);
+      const code = REFUSED[formatRoute(route)];
+      if (fault) wrong.push(`${formatRoute(route)}: ${fault}`);
+      else if (answer.body.code !== code) wrong.push(`${formatRoute(route)}: ${JSON.stringify(answer.body)}`);
     }
     expect(wrong).toEqual([]);
     const { entries } = (await api.send('GET', `/audit-log?pool=${bench.pool}&actorId=configured`)).body;
@@ -192,7 +192,7 @@ describe('every route', () => {
       { field, value, id, kind }: { field: string; value: unknown; id: string; kind: string },
     ) => {
       const right = rightFields(route);
-      const [some] = Object.keys(RIGHT[nameOf(route)]?.() ?? {});
+      const [some] = Object.keys(RIGHT[formatRoute(route)]?.() ?? {});
       const headers: Record<string, string> = kind === 'type' ? { 'Content-Type': 'text/xml' } : {};
       if (kind === 'path') return api.call(route, { ...right, ...hostileIds(route, id), unknown_: 1 }, {});
       if (kind === 'field' && some) {
@@ -201,7 +201,7 @@ describe('every route', () => {
         return api.call(route, api.accepts(route, fields) ? { ...fields, unknown_: 1 } : fields, {});
       }
       if (kind === 'text' && !['GET', 'DELETE'].includes(route.method))
-        return api.send(route.method, pathOf(route), `{${id}`);
+        return api.send(route.method, buildPath(route), `{${id}`);
       return api.call(route, { ...right, [`_${field}`]: value ?? 1 }, { headers });
     };
     const attackRoute = async (route: Route): Promise<void> => {
@@ -210,7 +210,7 @@ describe('every route', () => {
           const answer = await send(route, one);
           const fault = api.fault(route, answer);
           if (fault || answer.status >= 500 || answer.status === 200)
-            found.push(`${nameOf(route)} ${JSON.stringify(one)}: ${fault ?? JSON.stringify(answer.body)}`);
+            found.push(`${formatRoute(route)} ${JSON.stringify(one)}: ${fault ?? JSON.stringify(answer.body)}`);
         }),
         { numRuns: 15 },
       );
@@ -221,13 +221,13 @@ describe('every route', () => {
   });
 });
 
-function pathOf(route: Route): string {
-  const ids = idsOf(route);
+function buildPath(route: Route): string {
+  const ids = buildIds(route);
   return route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(ids[name])));
 }
 
 function hostileIds(route: Route, id: string): Fields {
-  const { pool, ...ids } = idsOf(route);
+  const { pool, ...ids } = buildIds(route);
   return { pool, ...Object.fromEntries(Object.keys(ids).map((name) => [name, id])) };
 }
 
@@ -373,8 +373,8 @@ describe('tokens', () => {
     const make = async (more: object = {}) =>
       (await api.send('POST', '/tokens', JSON.stringify({ name: 'ci', role: 'viewer', ...more }))).body;
     const [first, second] = [await make(), await make()];
-    const statusOf = async (token: string) => (await api.send('GET', '/pools', undefined, { token })).status;
-    expect([await statusOf(first.token), await statusOf(second.token)]).toEqual([200, 200]);
+    const fetchStatus = async (token: string) => (await api.send('GET', '/pools', undefined, { token })).status;
+    expect([await fetchStatus(first.token), await fetchStatus(second.token)]).toEqual([200, 200]);
     const redis = connectRedis({ url: testRedisUrl() });
     const stored = await redis.hget(`${bench.prefix}:credentials`, first.tokenId);
     redis.disconnect();
@@ -385,10 +385,10 @@ describe('tokens', () => {
     expect(body.tokens).toContainEqual(expect.objectContaining({ tokenId: first.tokenId, name: 'ci' }));
     expect(JSON.stringify(body)).not.toContain(hashOfToken(first.token));
     expect((await api.send('DELETE', `/tokens/${first.tokenId}`)).body).toEqual({ revoked: true });
-    await expect.poll(() => statusOf(first.token)).toBe(401);
-    expect(await statusOf(second.token)).toBe(200);
+    await expect.poll(() => fetchStatus(first.token)).toBe(401);
+    expect(await fetchStatus(second.token)).toBe(200);
     const short = await make({ expiresInMs: 1_000 });
-    await expect.poll(() => statusOf(short.token)).toBe(401);
+    await expect.poll(() => fetchStatus(short.token)).toBe(401);
   });
 
   it('are made once at the first start, by one of several replicas', async () => {
@@ -627,12 +627,12 @@ describe('changes', () => {
     const next = await log(`limit=1&cursor=${one.cursor}`);
     expect(next.entries).toHaveLength(1);
     expect(next.entries[0]).not.toEqual(one.entries[0]);
-    const statusOf = async (query: string) =>
+    const fetchStatus = async (query: string) =>
       (await api.send('GET', `/audit-log${query}`, undefined, { token })).status;
-    expect([await statusOf(''), await statusOf('?pool=other'), await statusOf(`?pool=${bench.pool}`)]).toEqual([
-      403, 403, 200,
-    ]);
-    expect(await statusOf(`?pool=${bench.pool}&pool=other`)).toBe(403);
+    expect([await fetchStatus(''), await fetchStatus('?pool=other'), await fetchStatus(`?pool=${bench.pool}`)]).toEqual(
+      [403, 403, 200],
+    );
+    expect(await fetchStatus(`?pool=${bench.pool}&pool=other`)).toBe(403);
   });
 });
 

@@ -1,7 +1,7 @@
 import type { RoundStatus } from '@broomwagon/contracts';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { killAtRandom } from './system/chaos';
-import { dataSet, faultsOf } from './system/data-set';
+import { dataSet, findFaults } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 const GROUPS_PER_STEP = 12;
@@ -29,7 +29,7 @@ it('chooses from closed rounds, explains it, and keeps its bounds while coordina
   } finally {
     await chaos.stop();
   }
-  expect(faultsOf('job-auto', PROMPTS, trained.lines)).toEqual([]);
+  expect(findFaults('job-auto', PROMPTS, trained.lines)).toEqual([]);
   expect(trained.steps).toHaveLength(PROMPTS.length / GROUPS_PER_STEP);
 
   const rounds = [...statuses.values()].sort((one, other) => one.step - other.step);

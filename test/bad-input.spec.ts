@@ -39,7 +39,7 @@ describe('a message that is wrong', () => {
   });
 
   /** The error the service answers, as any client sees it. */
-  async function errorOf(operation: string, body: unknown): Promise<WireError> {
+  async function requestError(operation: string, body: unknown): Promise<WireError> {
     const bytes = typeof body === 'string' ? body : JSON.stringify(body);
     const reply = await connection.nats.request(`rollout.v1.${system.pool}.${operation}`, bytes, { timeout: 30_000 });
     const { error } = reply.json<{ error: WireError }>();
@@ -211,21 +211,24 @@ describe('a message that is wrong', () => {
       { code: 'REQUEST_NOT_FOUND' },
     ],
   ])('%s (%s) is answered with a typed error and changes nothing', async (_, operation, body, expected) => {
-    const error = await errorOf(operation, body());
+    const error = await requestError(operation, body());
     expect(error).toMatchObject({ code: 'VALIDATION_FAILED', retryable: false, ...expected });
     expect(error.message.length).toBeLessThan(1_000);
   });
 
   it('gets an error at once when there is no server', async () => {
     const startedMs = performance.now();
-    expect(await errorOf('lb.acquire', acquire({}))).toMatchObject({ code: 'NO_SERVER_AVAILABLE', retryable: true });
+    expect(await requestError('lb.acquire', acquire({}))).toMatchObject({
+      code: 'NO_SERVER_AVAILABLE',
+      retryable: true,
+    });
     // Who waits without a limit of its own waits for 30 seconds.
     expect(performance.now() - startedMs).toBeLessThan(10_000);
   });
 
   it('gets an error after waitMs when there is no server', async () => {
     const startedMs = performance.now();
-    const { code, retryable } = await errorOf('lb.acquire', acquire({ acquireId: 'a2', waitMs: 400 }));
+    const { code, retryable } = await requestError('lb.acquire', acquire({ acquireId: 'a2', waitMs: 400 }));
     expect(retryable).toBe(true);
     expect(code).toBe('NO_SERVER_AVAILABLE');
     expect(performance.now() - startedMs).toBeGreaterThan(390);

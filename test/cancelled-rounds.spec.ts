@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { dataSet, faultsOf } from './system/data-set';
+import { dataSet, findFaults } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 const GROUPS_PER_STEP = 4;
@@ -27,7 +27,7 @@ it('trains all samples once when an operator cancels rounds, running and complet
   });
   await asked;
   expect([...cancelled]).toEqual(['job-step-1', 'job-step-2', 'job-step-3']);
-  expect(faultsOf('job', PROMPTS, lines)).toEqual([]);
+  expect(findFaults('job', PROMPTS, lines)).toEqual([]);
   expect(steps.map(({ step }) => step)).toEqual([1, 2, 3, 4]);
   await system.expectAtRest();
 });

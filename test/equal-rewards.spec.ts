@@ -5,14 +5,14 @@ import { Operations } from '../lab/reference-trainer/src/loop/operations';
 import { ResultsReader } from '../lab/reference-trainer/src/loop/results-reader';
 import type { ResultLine } from '../lab/reference-trainer/src/results/result-line';
 import { killAtRandom } from './system/chaos';
-import { dataSet, faultsOf, SEED, type TestPrompt } from './system/data-set';
+import { dataSet, findFaults, SEED, type TestPrompt } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 const GROUPS_PER_STEP = 6;
 const PROMPTS = dataSet(28, 4);
 /** Whether all samples of a prompt get the same reward, as with a prompt that is too easy. */
 const isEqual = ({ line }: TestPrompt) => line % 3 === 1;
-const rewardsOf = (prompt: TestPrompt) =>
+const buildRewards = (prompt: TestPrompt) =>
   Array.from({ length: prompt.samples }, (_, index) => (isEqual(prompt) ? 1 : index % 2));
 const POLICIES: TailPolicy[] = [
   { name: 'resume', overProvision: 1.5, equalRewards: 'replace' },
@@ -87,7 +87,7 @@ class RewardingTrainer {
     const read = new Set(lines.map(({ promptId }) => promptId));
     const groups = PROMPTS.filter(({ id }) => read.has(id) && !this.outcomes.has(id)).map((prompt) => ({
       groupId: prompt.id,
-      rewards: rewardsOf(prompt),
+      rewards: buildRewards(prompt),
     }));
     if (groups.length === 0) return;
     const remainingGroups = this.left.length;
@@ -110,7 +110,7 @@ it.each(POLICIES)('equal rewards are replaced, all others trained once, while pr
     kills = await chaos.stop();
   }
   // Each prompt was rolled out once, token by token, and each step has exactly its groups.
-  expect(faultsOf(job, PROMPTS, trainer.lines), `seed ${seed}`).toEqual([]);
+  expect(findFaults(job, PROMPTS, trainer.lines), `seed ${seed}`).toEqual([]);
   expect(steps.map(({ trained }) => trained)).toEqual(steps.map(({ needed }) => needed));
   const replaced = PROMPTS.filter(({ id }) => trainer.outcomes.get(id) === 'replaced');
   expect(replaced.length).toBeGreaterThan(0);

@@ -2,7 +2,7 @@ import type { TailPolicy } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { TAIL_RULES } from '../libs/policies/src/tail/tail-rules';
 import { killAtRandom } from './system/chaos';
-import { dataSet, faultsOf } from './system/data-set';
+import { dataSet, findFaults } from './system/data-set';
 import { hasAllQueued, placeFaults, watchQueue } from './system/step-places';
 import { TestSystem } from './system/test-system';
 
@@ -75,7 +75,7 @@ describe('a whole data set while processes are killed at random', () => {
     } finally {
       for (const one of chaos) kills += await one.stop();
     }
-    expect(faultsOf(job, prompts, trained.lines), `seed ${seed}`).toEqual([]);
+    expect(findFaults(job, prompts, trained.lines), `seed ${seed}`).toEqual([]);
     expect(trained.steps).toHaveLength(Math.ceil(prompts.length / GROUPS_PER_STEP));
     const samples = prompts.length * prompts[0]!.samples;
     await expect

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { dataSet, faultsOf, type TestPrompt } from './system/data-set';
-import { appOf, failpointNames, Provocations } from './system/provocations';
+import { dataSet, findFaults, type TestPrompt } from './system/data-set';
+import { toApp, failpointNames, Provocations } from './system/provocations';
 import { TestSystem } from './system/test-system';
 
 /** Chance decides which replica gets a call, so a data set may pass without a visit to the failpoint. */
@@ -26,12 +26,12 @@ describe('a replica killed at a failpoint, beside another one', () => {
   async function trainWhole(prompts: readonly TestPrompt[]): Promise<void> {
     const job = `job-${++dataSets}`;
     const { lines, steps } = await system.train(job, prompts, { groupsPerStep: GROUPS_PER_STEP, policy: 'resume' });
-    expect(faultsOf(job, prompts, lines)).toEqual([]);
+    expect(findFaults(job, prompts, lines)).toEqual([]);
     expect(steps).toHaveLength(Math.ceil(prompts.length / GROUPS_PER_STEP));
   }
 
   it.each(failpointNames().filter(isChosen))('loses nothing and does nothing twice: %s', async (name) => {
-    const app = appOf(name);
+    const app = toApp(name);
     // Pages are few, so the first visit counts. All other failpoints are visited often, first without load.
     const atHit = name.endsWith('between-pages') ? 1 : 3;
     const prompts = name.startsWith('coordinator.open') ? WIDE : SMALL;

@@ -72,9 +72,9 @@ describe('the cost of rounds', () => {
 
   it('is the same for the control plane with payloads of 1 kB and of 10 MB: complete, cut and requeue', async () => {
     // The first run also sends the scripts to Redis.
-    await costOf('first', 10);
-    const small = await leastCostOf('small', 1_000);
-    const large = await leastCostOf('large', 10_000_000);
+    await measureCost('first', 10);
+    const small = await measureLeastCost('small', 1_000);
+    const large = await measureLeastCost('large', 10_000_000);
     expect(large.payloadBytes).toBeGreaterThan(2 * 10_000_000);
     // Names and counters differ by some bytes.
     expect(Math.abs(large.controlBytes - small.controlBytes)).toBeLessThan(4_000);
@@ -84,14 +84,14 @@ describe('the cost of rounds', () => {
    * Calls that the services make by themselves add to the cost, in proportion to the duration, so the least of several
    * tries is the nearest.
    */
-  async function leastCostOf(name: string, payloadBytes: number) {
+  async function measureLeastCost(name: string, payloadBytes: number) {
     const costs = [];
-    for (const attempt of [1, 2, 3]) costs.push(await costOf(`${name}-${attempt}`, payloadBytes));
+    for (const attempt of [1, 2, 3]) costs.push(await measureCost(`${name}-${attempt}`, payloadBytes));
     return costs.reduce((least, cost) => (cost.controlBytes < least.controlBytes ? cost : least));
   }
 
   /** Bytes that reach each Redis while one request of a round completes and another is cut and requeued. */
-  async function costOf(job: string, payloadBytes: number) {
+  async function measureCost(job: string, payloadBytes: number) {
     const worker = await TestWorker.register(system, `worker-${job}`);
     const groups = [group(`${job}-1`), group(`${job}-2`)];
     const { roundId } = await system.openRound(job, { groupsPerStep: 1, groups, policy: RESUME });

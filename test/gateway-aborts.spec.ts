@@ -1,9 +1,9 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, inject as given, it, vi } from 'vitest';
-import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { randomOf } from './system/chaos';
-import { eventsOf, Gateway, open, post, type Reply } from './system/gateway';
+import { inject, fetchState } from '../lab/engine-simulator/src/test-engine';
+import { createRandom } from './system/chaos';
+import { parseEvents, Gateway, open, post, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, PROMPT, useGateway } from './system/gateway-bench';
 
 const system = useGateway(20);
@@ -51,14 +51,14 @@ describe('an abort', () => {
     await other.post('/abort_request', { rid: 'early' });
     const early = await other.post('/generate', generate(3, { rid: 'early' }));
     expect([early.body.meta_info.finish_reason.type, early.body.output_ids]).toEqual(['abort', []]);
-    const typeOf = async (replica: Gateway) =>
+    const fetchFinishType = async (replica: Gateway) =>
       (await replica.post('/generate', generate(3, { rid: 'early' }))).body.meta_info.finish_reason.type;
     // An abort ends one response: after a while the other replica forgets the abort too.
-    await expect.poll(() => typeOf(system.gateway)).toBe('length');
+    await expect.poll(() => fetchFinishType(system.gateway)).toBe('length');
     await expect
       .poll(async () => {
         await other.post('/abort_request', { rid: 'early' });
-        return typeOf(system.gateway);
+        return fetchFinishType(system.gateway);
       })
       .toBe('abort');
     await other.close();
@@ -73,20 +73,21 @@ describe('an abort', () => {
   it('by the id of a batch ends all its choices, also before they begin', async () => {
     const other = await Gateway.start(system.bench.prefix, system.bench.pool);
     type Choice = { meta_info: { finish_reason: { type: string } } };
-    const typesOf = (reply: Reply): string[] => reply.body.map((choice: Choice) => choice.meta_info.finish_reason.type);
+    const listFinishTypes = (reply: Reply): string[] =>
+      reply.body.map((choice: Choice) => choice.meta_info.finish_reason.type);
     const sampling_params = { max_new_tokens: 8_000, n: 2 };
     const reply = system.gateway.post('/generate', generate(1, { rid: 'b', sampling_params }));
     await system.hasTokens();
     await other.post('/abort_request', { rid: 'b' });
-    expect(typesOf(await reply)).toEqual(['abort', 'abort']);
+    expect(listFinishTypes(await reply)).toEqual(['abort', 'abort']);
     await other.post('/abort_request', { rid: 'early' });
-    expect(typesOf(await other.post('/generate', generate(1, { rid: 'early', sampling_params })))).toEqual([
+    expect(listFinishTypes(await other.post('/generate', generate(1, { rid: 'early', sampling_params })))).toEqual([
       'abort',
       'abort',
     ]);
     await other.post('/abort_request', { rid: 'one-1' });
     const one = generate(3, { rid: 'one', input_ids: [PROMPT, [5]] });
-    expect(typesOf(await other.post('/generate', one))).toEqual(['length', 'abort']);
+    expect(listFinishTypes(await other.post('/generate', one))).toEqual(['length', 'abort']);
     await other.close();
   });
 
@@ -137,7 +138,7 @@ describe('a client that disconnects', () => {
   });
 
   it('at any byte of request or response leaves nothing', async () => {
-    const random = randomOf(given('seed'));
+    const random = createRandom(given('seed'));
     const cuts = Array.from({ length: 40 * given('runsFactor') }, (_, index) => {
       const body = JSON.stringify(generate(40, { stream: index % 2 === 0 }));
       const head = `POST /generate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ${body.length}`;
@@ -163,9 +164,9 @@ describe('a client that disconnects', () => {
     const again = system.gateway.post('/generate', body);
     await expect.poll(() => system.metric('gateway_joined_total')).toBe(1);
     const reply = await again;
-    const last = stream ? (eventsOf(reply.body).at(-2) as Reply['body']) : reply.body;
+    const last = stream ? (parseEvents(reply.body).at(-2) as Reply['body']) : reply.body;
     expectSame({ ...reply, body: last }, await system.uncut(LONG));
-    expect((await stateOf(system.bench.engine.url)).requests.received).toBe(1);
+    expect((await fetchState(system.bench.engine.url)).requests.received).toBe(1);
   });
 
   it('and does not come back ends its generation after rejoinMs', async () => {
@@ -210,7 +211,7 @@ it('a client that does not read its stream gets few long chunks: the gateway kee
   expect(Math.max(...kept)).toBeLessThan(500_000);
   let text = '';
   for await (const part of response.setEncoding('utf8')) text += part as string;
-  const last = eventsOf(text).at(-2) as Reply['body'];
+  const last = parseEvents(text).at(-2) as Reply['body'];
   expect([last.output_ids.length, last.meta_info.finish_reason.type, text.endsWith('[DONE]\n\n')]).toEqual([
     2_000,
     'length',
@@ -220,7 +221,7 @@ it('a client that does not read its stream gets few long chunks: the gateway kee
 
 it('a client that reads nothing is cut off and frees its lease; clients beside it get everything before that', async () => {
   // More than the buffers of both connections take, so that it is still running when the client is cut off.
-  await system.startSecond({ lengths: { name: 'endless', lengthOf: () => 100_000 } });
+  await system.startSecond({ lengths: { name: 'endless', getLength: () => 100_000 } });
   await system.registerSecond();
   await system.bench.client.call(system.bench.pool, 'server.cordon', { serverId: 's1' });
   const setTimeout = ServerResponse.prototype.setTimeout;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { stateOf } from '../lab/engine-simulator/src/test-engine';
-import { eventsOf, post } from './system/gateway';
+import { fetchState } from '../lab/engine-simulator/src/test-engine';
+import { parseEvents, post } from './system/gateway';
 import { generate, LONG, PROMPT, useGateway } from './system/gateway-bench';
 
 const system = useGateway(7);
@@ -27,7 +27,7 @@ it.each([
   );
   const stream = await system.gateway.post('/generate', { ...body, ...batch, rid: 'other', stream: true });
   const last: string[] = [];
-  for (const event of eventsOf(stream.body) as ({ index: number; text: string } | null)[]) {
+  for (const event of parseEvents(stream.body) as ({ index: number; text: string } | null)[]) {
     if (event !== null) last[event.index] = event.text;
   }
   expect(last).toEqual(wanted.map(({ text }) => text));
@@ -78,5 +78,5 @@ it('each prompt may have its own id and sampling parameters', async () => {
   expect((await joined).body).toMatchObject(
     body.map(({ output_ids: ids }: { output_ids: number[] }) => ({ output_ids: ids })),
   );
-  expect((await stateOf(system.bench.engine.url)).requests.received).toBe(2);
+  expect((await fetchState(system.bench.engine.url)).requests.received).toBe(2);
 });

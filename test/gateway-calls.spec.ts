@@ -27,7 +27,7 @@ function callsInDocs(): string[] {
 }
 
 /** The methods of a path; undefined: it has no route. */
-async function methodsOf(path: string): Promise<string[] | undefined> {
+async function fetchMethods(path: string): Promise<string[] | undefined> {
   const response = await fetch(`${gateway.url}${path.replace(/\{id\}|\*/, 'x')}`, { method: 'PATCH' });
   return response.status === 405 ? (response.headers.get('allow')?.split(', ') ?? []) : undefined;
 }
@@ -38,7 +38,7 @@ it('has a route for each call that the documentation lists for trainers and agen
   const missing: string[] = [];
   for (const call of calls) {
     const [method = '', path = ''] = call.split(' ');
-    if (!(await methodsOf(path))?.includes(method)) missing.push(call);
+    if (!(await fetchMethods(path))?.includes(method)) missing.push(call);
   }
   expect(missing).toEqual([]);
 });
@@ -48,7 +48,7 @@ it('has no route for the calls that the documentation excludes with a reason', a
   const calls = rows.flatMap((row) => [...row.calls.matchAll(/`(?:(GET) )?(\/[^`]*)`/g)]);
   expect(calls.length).toBeGreaterThan(16);
   for (const [call, method, path = ''] of calls) {
-    const methods = (await methodsOf(path)) ?? [];
+    const methods = (await fetchMethods(path)) ?? [];
     for (const one of method === undefined ? ['GET', 'POST'] : [method]) expect(methods, call).not.toContain(one);
   }
 });

@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import { beforeEach, expect, it } from 'vitest';
-import { inject, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inject, startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, post, recordingFetch } from './system/gateway';
 import { useGateway } from './system/gateway-bench';
 
@@ -37,7 +37,7 @@ interface Answer {
 }
 
 /** Ids of tool calls are random. */
-function partsOf({ choices: [choice], usage }: Answer): object {
+function toParts({ choices: [choice], usage }: Answer): object {
   const { content, reasoning = '', tool_calls: calls } = choice!.message;
   return {
     content: content ?? '',
@@ -83,7 +83,7 @@ async function cut(answered: Promise<unknown>): Promise<void> {
 }
 
 /** Tokens that the second engine has generated, less the tokens of the answer that was not cut. */
-const madeBySecond = async () => (await stateOf(second.url)).tokensMade - TOKENS;
+const madeBySecond = async () => (await fetchState(second.url)).tokensMade - TOKENS;
 
 it.each([
   ['reasoning', false, {}],
@@ -96,9 +96,9 @@ it.each([
     await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
     const answered = ask(stream, more);
     await cut(answered);
-    expect(partsOf(await answered)).toEqual(partsOf(await uncut(more)));
+    expect(toParts(await answered)).toEqual(toParts(await uncut(more)));
     expect(await madeBySecond()).toBe(TOKENS - 7);
-    expect((await stateOf(second.url)).resumeMismatches).toBe(0);
+    expect((await fetchState(second.url)).resumeMismatches).toBe(0);
   },
 );
 
@@ -109,12 +109,12 @@ it('a stream that is silent between the cut and the end has comments, which its 
   const { raw, fetch } = recordingFetch();
   const answered = ask(true, TOOLS, fetch);
   await cut(answered);
-  expect(partsOf(await answered)).toEqual(partsOf(await uncut(TOOLS)));
+  expect(toParts(await answered)).toEqual(toParts(await uncut(TOOLS)));
   expect(raw.join('')).toMatch(/\n\n:\n\n/);
 });
 
 /** Texts of all tokens in an answer, each once. */
-const inputsOf = (text: unknown): unknown[] =>
+const listWords = (text: unknown): unknown[] =>
   [...JSON.stringify(text).matchAll(/ t\d+/g)]
     .map(([word]) => word)
     .filter((word, index, all) => all.indexOf(word) === index);
@@ -145,8 +145,8 @@ it.each([
   await cut(answered);
   const { status, body: answer } = await answered;
   const whole = await gateway.post(path, { model: 'simulated', ...body, stream });
-  expect([status, inputsOf(answer).length]).toEqual([200, TOKENS]);
-  expect(inputsOf(answer)).toEqual(inputsOf(whole.body));
+  expect([status, listWords(answer).length]).toEqual([200, TOKENS]);
+  expect(listWords(answer)).toEqual(listWords(whole.body));
   expect(await madeBySecond()).toBe(TOKENS - 7);
 });
 
@@ -160,7 +160,7 @@ it.each([
   await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
   const answered = ask(false, more);
   await cut(answered);
-  expect(partsOf(await answered)).toEqual(partsOf(await uncut(more)));
+  expect(toParts(await answered)).toEqual(toParts(await uncut(more)));
   expect(await madeBySecond()).toBe(TOKENS);
 });
 
@@ -187,7 +187,7 @@ it.each([
     await bench.engine.close();
     bench.engine = await startEngine('vllm', {
       speed: 20,
-      lengths: { name: 'test', lengthOf: () => TOKENS },
+      lengths: { name: 'test', getLength: () => TOKENS },
       ...MODEL,
       ...options,
     });
@@ -205,7 +205,7 @@ it.each([
     gateway = system.gateway = await Gateway.start(bench.prefix, bench.pool);
     await system.registerSecond();
     await bench.client.call(bench.pool, 'server.remove', { serverId: 's1' });
-    expect(partsOf(await ask(stream, body))).toEqual(partsOf(await uncut(more)));
+    expect(toParts(await ask(stream, body))).toEqual(toParts(await uncut(more)));
     expect(await gateway.metric('gateway_restored_tokens_total')).toBe(7);
     expect(await madeBySecond()).toBe(TOKENS - kept);
   },

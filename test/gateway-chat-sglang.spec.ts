@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import { expect, it } from 'vitest';
-import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inject, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { useGateway } from './system/gateway-bench';
 
 const system = useGateway(5);
@@ -50,7 +50,7 @@ it.each([false, true])('a chat is rendered by its engine, and continued by token
   const answered = ask(stream, SAMPLING);
   await cut(answered);
   const answer = await answered;
-  const { resumeMismatches, tokensMade } = await stateOf(system.second.url);
+  const { resumeMismatches, tokensMade } = await fetchState(system.second.url);
   expect([resumeMismatches, tokensMade]).toEqual([0, TOKENS - 6]);
   expect(answer).toEqual(await ask(stream, SAMPLING));
   expect(answer).toMatchObject({ reason: 'length', usage: { completion_tokens: TOKENS } });
@@ -66,5 +66,5 @@ it.each([
   const answered = ask(false, more);
   await cut(answered);
   expect(await answered).toMatchObject({ usage: { completion_tokens: TOKENS } });
-  expect((await stateOf(system.second.url)).tokensMade).toBe(TOKENS);
+  expect((await fetchState(system.second.url)).tokensMade).toBe(TOKENS);
 });

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import OpenAI from 'openai';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { inEngine, inject, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inEngine, inject, startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { post } from './system/gateway';
 import { useGateway } from './system/gateway-bench';
 
@@ -109,8 +109,8 @@ it('n gives choices with the next seeds, and a stream has their usage only if it
 
 it('a chat without a budget is generated to its end', async () => {
   const { seed, messages, model } = chat;
-  const lengthOf = () => 30;
-  const short = await startEngine('vllm', { speed: 20, lengths: { name: 'short', lengthOf } });
+  const getLength = () => 30;
+  const short = await startEngine('vllm', { speed: 20, lengths: { name: 'short', getLength } });
   await bench.client.call(bench.pool, 'server.cordon', { serverId: 's1' });
   await bench.register({ serverId: 's3', instanceId: 'i3', endpoint: short.url, model });
   // The second chat needs two attempts.
@@ -131,7 +131,7 @@ describe('an engine that dies', () => {
     const answered = ask(stream);
     await cutAfterSeven(answered);
     expectSame(await answered, await uncut());
-    const { resumeMismatches, requests } = await stateOf(second.url);
+    const { resumeMismatches, requests } = await fetchState(second.url);
     expect([resumeMismatches, requests.received]).toEqual([0, 2]);
   });
 
@@ -158,8 +158,8 @@ describe('an engine that dies', () => {
 });
 
 it.each([false, true])('calls of tools come as the engine has parsed them; streamed: %s', async (stream) => {
-  const lengthOf = () => 12;
-  const short = await startEngine('vllm', { speed: 20, lengths: { name: 'short', lengthOf } });
+  const getLength = () => 12;
+  const short = await startEngine('vllm', { speed: 20, lengths: { name: 'short', getLength } });
   await bench.client.call(bench.pool, 'server.cordon', { serverId: 's1' });
   await bench.register({ serverId: 's3', instanceId: 'i3', endpoint: short.url, model: 'simulated' });
   const { choices } = await ask(stream, { tools: [TOOL] });

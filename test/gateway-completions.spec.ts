@@ -2,12 +2,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import OpenAI from 'openai';
 import { beforeEach, expect, it } from 'vitest';
-import { inEngine, inject, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inEngine, inject, startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { post } from './system/gateway';
 import { useGateway } from './system/gateway-bench';
 
 const PROMPT = [11, 12, 13];
-const LENGTHS = { name: 'test', lengthOf: () => 8_000 };
+const LENGTHS = { name: 'test', getLength: () => 8_000 };
 let client: OpenAI;
 
 const system = useGateway(30, { dialect: 'vllm', speed: 20 });
@@ -22,7 +22,7 @@ const leases = async () => (await bench.client.call(bench.pool, 'lb.status', {})
 const EXTRAS = { return_token_ids: true, return_tokens_as_token_ids: true };
 const completion = { model: 'simulated', prompt: PROMPT, max_tokens: 40, seed: 7, logprobs: 0, ...EXTRAS };
 type Choice = OpenAI.CompletionChoice & { token_ids: number[]; prompt_token_ids?: number[] };
-const choicesOf = (answer: OpenAI.Completion) => answer.choices as Choice[];
+const getChoices = (answer: OpenAI.Completion) => answer.choices as Choice[];
 
 /** The choice of an engine that was not cut. */
 async function uncut(more: object = {}): Promise<Choice> {
@@ -44,7 +44,7 @@ async function collect(stream: AsyncIterable<OpenAI.Completion>) {
   for await (const chunk of stream) {
     chunks += 1;
     usage = chunk.usage;
-    for (const part of choicesOf(chunk)) {
+    for (const part of getChoices(chunk)) {
       const whole = choices[part.index];
       if (whole === undefined) {
         choices[part.index] = part;
@@ -66,8 +66,8 @@ it.each([
 ])('a prompt of %s is completed, whole and as a stream', async (_, prompt, promptIds) => {
   const whole = await uncut({ prompt });
   const answer = await client.completions.create({ ...completion, prompt });
-  expectSame(choicesOf(answer)[0]!, whole);
-  expect(choicesOf(answer)[0]!.prompt_token_ids).toEqual(promptIds);
+  expectSame(getChoices(answer)[0]!, whole);
+  expect(getChoices(answer)[0]!.prompt_token_ids).toEqual(promptIds);
   expect([answer.object, answer.model, answer.id.slice(0, 5)]).toEqual(['text_completion', 'simulated', 'cmpl-']);
   const { prompt_tokens: promptTokens } = answer.usage!;
   expect(answer.usage).toEqual({ prompt_tokens: promptTokens, completion_tokens: 40, total_tokens: promptTokens + 40 });
@@ -134,7 +134,7 @@ it.each([
   await bench.register({ serverId: 's3', instanceId: 'i3', endpoint: third.url, dialect: 'sglang' });
   await bench.engine.close();
   expectSame((await answered).choices[0] as Choice, await uncut({ prompt }));
-  const { resumeMismatches, requests } = await stateOf(third.url);
+  const { resumeMismatches, requests } = await fetchState(third.url);
   expect([resumeMismatches, requests.received]).toEqual([0, 1]);
   await third.close();
 });
@@ -199,7 +199,7 @@ it('ids, stop texts and fields that are not read go to the engine; a call with a
     probe: false,
   });
   const stop = { stop: 'END', stop_token_ids: [2], cache_salt: 'a', logit_bias: { 5: 1 }, user: 'me' };
-  const [choice] = choicesOf(await client.completions.create({ ...completion, prompt: 'Hello', ...stop }));
+  const [choice] = getChoices(await client.completions.create({ ...completion, prompt: 'Hello', ...stop }));
   // The cache salt begins with the salt of the lease. The client's salt follows.
   const cache_salt = expect.stringMatching(/^\d+\.a$/) as string;
   const sent = { ...stop, cache_salt, stop: ['END'], prompt: 'Hello', model: 'simulated', stream: true };

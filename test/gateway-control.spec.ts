@@ -2,7 +2,7 @@ import type { PauseMode } from '@broomwagon/contracts';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { inEngine, inject, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inEngine, inject, startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, post, type Reply } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 
@@ -33,7 +33,7 @@ afterEach(async () => {
 /** Two engines of one dialect with the given numbers of processes; the first also in `bench`. */
 async function startPool(dialect: 'sglang' | 'vllm', ranks = 1, settings = {}, pauseModes: PauseMode[] = []) {
   await bench.begin(() => 8_000, 2, dialect);
-  second = await startEngine(dialect, { speed: 2, ranks, lengths: { name: 'test', lengthOf: () => 8_000 } });
+  second = await startEngine(dialect, { speed: 2, ranks, lengths: { name: 'test', getLength: () => 8_000 } });
   // Without pause modes only the gateway pauses or resumes the engines.
   const engine = { dialect, model: 'simulated', capabilities: { pauseModes } };
   await bench.register(engine);
@@ -41,15 +41,15 @@ async function startPool(dialect: 'sglang' | 'vllm', ranks = 1, settings = {}, p
   gateway = await Gateway.start(bench.prefix, bench.pool, settings);
 }
 const urls = () => [bench.engine.url, second.url];
-const idsOf = (reply: Reply) => reply.body.engines.map((engine: { server_id: string }) => engine.server_id);
+const listServerIds = (reply: Reply) => reply.body.engines.map((engine: { server_id: string }) => engine.server_id);
 const isPoolPaused = async () => (await bench.client.call(bench.pool, 'lb.status', {})).paused;
 const weights = () => bench.client.call(bench.pool, 'weights.status', {});
-const statesOf = async () => {
+const readStates = async () => {
   const { servers } = await bench.client.call(bench.pool, 'server.list', {});
   return Object.fromEntries(servers.map(({ serverId, state, weightVersion }) => [serverId, [state, weightVersion]]));
 };
-const controlsOf = async (url: string) => (await stateOf(url)).controls;
-const madeOn = async (url: string) => Math.max(0, ...(await stateOf(url)).table.map(({ made }) => made));
+const fetchControls = async (url: string) => (await fetchState(url)).controls;
+const madeOn = async (url: string) => Math.max(0, ...(await fetchState(url)).table.map(({ made }) => made));
 
 describe('a call for all engines of SGLang', () => {
   beforeEach(() => startPool('sglang'));
@@ -57,9 +57,9 @@ describe('a call for all engines of SGLang', () => {
   it('is made at each of them with the body as it came, and answered as by one', async () => {
     const body = '{"tags": ["kv_cache"], "large": 12345678901234567890}';
     const reply = await gateway.post('/release_memory_occupation', body);
-    expect([reply.status, reply.body.success, idsOf(reply)]).toEqual([200, true, ['s1', 's2']]);
+    expect([reply.status, reply.body.success, listServerIds(reply)]).toEqual([200, true, ['s1', 's2']]);
     for (const url of urls()) {
-      expect(await controlsOf(url)).toEqual([{ path: '/release_memory_occupation', body: JSON.parse(body) }]);
+      expect(await fetchControls(url)).toEqual([{ path: '/release_memory_occupation', body: JSON.parse(body) }]);
     }
     for (const reply of [await gateway.get('/flush_cache'), await gateway.post('/flush_cache', '')]) {
       expect([reply.status, reply.body.engines.map(({ body: text }: Reply) => text)]).toEqual([
@@ -77,7 +77,7 @@ describe('a call for all engines of SGLang', () => {
       { server_id: 's1', status: 200, body: { success: true } },
       { server_id: 's2', status: null, error: { code: 'ENGINE_UNREACHABLE' } },
     ]);
-    expect(await controlsOf(bench.engine.url)).toHaveLength(1);
+    expect(await fetchControls(bench.engine.url)).toHaveLength(1);
     const refused = await gateway.post('/weights_checker', {});
     expect([refused.status, refused.body.engines[0].status]).toEqual([502, 404]);
     expect((await gateway.get('/metrics')).body).toMatch(/gateway_control_calls_total\{[^}]*outcome="failed"[^}]*\} 2/);
@@ -88,7 +88,7 @@ describe('a call for all engines of SGLang', () => {
     await bench.client.call(bench.pool, 'server.fence', { serverId: 's2', epoch });
     const { status, body } = await gateway.post('/pull_weights', { target_version: 1 });
     expect([status, body.engines]).toMatchObject([200, [{ status: 200 }, { skipped: 'the server is failed' }]]);
-    expect(await controlsOf(second.url)).toEqual([]);
+    expect(await fetchControls(second.url)).toEqual([]);
   });
 
   it('needs the role trainer, and engines of the dialect', async () => {
@@ -114,7 +114,7 @@ describe('a call for all engines of SGLang', () => {
   it('gives each engine a first rank after the ranks of the engine before', async () => {
     const group = { master_address: 'a', master_port: 1, rank_offset: 1, world_size: 3, group_name: 'g' };
     expect((await gateway.post('/init_weights_update_group', group)).status).toBe(200);
-    const ranks = await Promise.all(urls().map(async (url) => (await controlsOf(url))[0]!.body.rank_offset));
+    const ranks = await Promise.all(urls().map(async (url) => (await fetchControls(url))[0]!.body.rank_offset));
     expect(ranks).toEqual([1, 2]);
     for (const world_size of [2, 'a', undefined]) {
       const reply = await gateway.post('/init_weights_update_group', { ...group, world_size });
@@ -122,7 +122,7 @@ describe('a call for all engines of SGLang', () => {
     }
     const wrong = await gateway.post('/init_weights_update_group', { ...group, rank_offset: -1 });
     expect([wrong.status, wrong.body.error.param]).toEqual([400, 'rank_offset']);
-    expect(await controlsOf(second.url)).toHaveLength(1);
+    expect(await fetchControls(second.url)).toHaveLength(1);
   });
 });
 
@@ -207,10 +207,10 @@ describe('new weights with a version', () => {
     const second = update();
     // A second call that does not wait is made within this time.
     await new Promise((resolve) => setTimeout(resolve, 500));
-    expect(await Promise.all(urls().map(controlsOf))).toEqual([[], []]);
+    expect(await Promise.all(urls().map(fetchControls))).toEqual([[], []]);
     await gateway.post('/abort_request', { abort_all: true });
     expect([(await reply).status, (await first).status, (await second).status]).toEqual([200, 200, 200]);
-    for (const url of urls()) expect(await controlsOf(url)).toHaveLength(2);
+    for (const url of urls()) expect(await fetchControls(url)).toHaveLength(2);
     expect([(await weights()).version, (await weights()).sync]).toEqual([2, undefined]);
   });
 
@@ -230,7 +230,7 @@ describe('new weights with a version', () => {
     expect((await weights()).sync).toBeUndefined();
     expect((await reply).body.output_ids).toHaveLength(LONG);
     // An engine without salts whose running request holds its prefix cache takes no lease before the cache is reset.
-    await expect.poll(statesOf, { timeout: 10_000 }).toEqual({ s1: ['ready', 3], s2: ['ready', 3] });
+    await expect.poll(readStates, { timeout: 10_000 }).toEqual({ s1: ['ready', 3], s2: ['ready', 3] });
     const { headers } = await gateway.post('/generate', generate(3), { 'x-broomwagon-weight-version': '3' });
     expect(headers['x-broomwagon-weight-versions']).toBe('3:0-3');
   });
@@ -251,7 +251,7 @@ describe('new weights with a version', () => {
     expect((await weights()).sync).toMatchObject({ version: Number(version), state: 'begun' });
     expect((await gateway.post('/continue_generation', {})).status).toBe(200);
     expect(await weights()).toMatchObject({ version: Number(version) });
-    await expect.poll(statesOf).toEqual({ s1: ['ready', Number(version)], s2: ['ready', Number(version)] });
+    await expect.poll(readStates).toEqual({ s1: ['ready', Number(version)], s2: ['ready', Number(version)] });
   });
 
   it('in a paused pool: are rolled back when it continues, if every engine has refused them', async () => {
@@ -264,7 +264,7 @@ describe('new weights with a version', () => {
     expect(await weights()).not.toHaveProperty('version');
     expect((await gateway.post('/generate', generate(3))).status).toBe(200);
     expect((await update({ model_path: '/m', weight_version: '4' })).status).toBe(200);
-    await expect.poll(statesOf).toEqual({ s1: ['ready', 4], s2: ['ready', 4] });
+    await expect.poll(readStates).toEqual({ s1: ['ready', 4], s2: ['ready', 4] });
   });
 
   it.each([
@@ -293,7 +293,7 @@ describe('new weights with a version', () => {
     await second.close();
     const { status } = await gateway.post('/update_weights_from_disk', { model_path: '/m', weight_version: '2' });
     expect([status, (await weights()).version]).toEqual([502, 2]);
-    const { s1, s2 } = await statesOf();
+    const { s1, s2 } = await readStates();
     expect([s1, s2![0]]).toEqual([['ready', 2], expect.not.stringMatching('ready')]);
     const stale = await gateway.post('/update_weights_from_disk', { model_path: '/m', weight_version: '1' });
     expect([stale.status, stale.body.error.type]).toEqual([409, 'WEIGHT_VERSION_STALE']);
@@ -305,11 +305,11 @@ describe('new weights with a version', () => {
     // The simulator refuses a body without weights.
     expect((await update('/update_weights_from_tensor', { weight_version: '0' })).status).toBe(400);
     expect((await weights()).sync).toBeUndefined();
-    await expect.poll(statesOf).toMatchObject({ s1: ['quarantined', 0], s2: ['quarantined', 0] });
+    await expect.poll(readStates).toMatchObject({ s1: ['quarantined', 0], s2: ['quarantined', 0] });
     await update('/update_weights_from_disk', { model_path: '/m', weight_version: '0' });
-    await expect.poll(statesOf).toEqual({ s1: ['ready', 0], s2: ['ready', 0] });
+    await expect.poll(readStates).toEqual({ s1: ['ready', 0], s2: ['ready', 0] });
     expect((await update('/update_weights_from_disk', { weight_version: '1' })).status, 'rolled back').toBe(400);
-    await expect.poll(statesOf).toEqual({ s1: ['ready', 0], s2: ['ready', 0] });
+    await expect.poll(readStates).toEqual({ s1: ['ready', 0], s2: ['ready', 0] });
   });
 
   it('by the calls of vLLM: each step is made, and the last one sets the version', async () => {
@@ -328,7 +328,7 @@ describe('new weights with a version', () => {
     expect((await gateway.get('/weight_info')).body.weight_version).toBe('7');
     expect((await gateway.post('/collective_rpc', { method: 'm' })).body.results).toEqual([null, null]);
     const paths = ['/init_weight_transfer_engine', '/start_weight_update', '/update_weights', '/finish_weight_update'];
-    const calls = await Promise.all(urls().map(controlsOf));
+    const calls = await Promise.all(urls().map(fetchControls));
     for (const list of calls) expect(list.map(({ path }) => path)).toEqual([...paths, '/collective_rpc']);
     const offsets = calls.map(([first]) => (first!.body.init_info as { rank_offset: number }).rank_offset);
     expect(offsets).toEqual([1, 2]);
@@ -362,7 +362,7 @@ describe('new weights with a version', () => {
     expect((await gateway.post('/areal_continue_generation', '')).body.success).toBe(true);
     expect([(await weights()).version, await isPoolPaused()]).toEqual([7, false]);
     expect((await gateway.get('/is_paused')).body.is_paused).toBe(false);
-    const made = await Promise.all(urls().map(controlsOf));
+    const made = await Promise.all(urls().map(fetchControls));
     for (const [index, list] of made.entries()) {
       expect(list.map(({ path }) => path)).toEqual([...calls.map(([path]) => path), '/areal_update_weights_xccl']);
       expect(list.slice(0, 2).map(({ body }) => body.rank_offset)).toEqual([index, 1 + index]);
@@ -376,7 +376,7 @@ describe('new weights with a version', () => {
       gateway.post('/update_weights_from_disk', { model_path: '/m', weight_version: version }, headers);
     expect((await send({ 'x-broomwagon-weight-version': 'new' })).body.error.param).toBe('x-broomwagon-weight-version');
     expect((await send({ 'x-broomwagon-weight-mode': 'keep' }, '1')).body.error.param).toBe('x-broomwagon-weight-mode');
-    expect(await controlsOf(second.url)).toEqual([]);
+    expect(await fetchControls(second.url)).toEqual([]);
     expect((await send({}, 'step-5')).status).toBe(200);
     expect(await weights()).not.toHaveProperty('version');
     expect((await post(`${gateway.url}/update_weights_from_disk`, '[]')).status).toBe(400);

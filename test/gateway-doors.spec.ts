@@ -5,7 +5,7 @@ import { testRedisUrl } from '@broomwagon/testing';
 import { describe, expect, it } from 'vitest';
 import { GatewayConfig } from '../apps/gateway/src/gateway.config';
 import { inject } from '../lab/engine-simulator/src/test-engine';
-import { eventsOf, Gateway } from './system/gateway';
+import { parseEvents, Gateway } from './system/gateway';
 import { useGateway } from './system/gateway-bench';
 
 const PAGE = 'https://app.example';
@@ -116,7 +116,7 @@ it('shows the addresses of engines to trainers, and not to clients', async () =>
     );
     const body = { prompt: 'a', max_tokens: 9, ...more };
     const { status, body: answer } = await gateway.post('/v1/completions', body, { authorization: `Bearer ${token}` });
-    const { error } = (status === 200 ? eventsOf(answer).at(-2) : answer) as { error: { message: string } };
+    const { error } = (status === 200 ? parseEvents(answer).at(-2) : answer) as { error: { message: string } };
     return error.message;
   };
   for (const more of [{}, { stream: true }]) {

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
-import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { eventsOf, post, type Reply } from './system/gateway';
+import { inject, fetchState } from '../lab/engine-simulator/src/test-engine';
+import { parseEvents, post, type Reply } from './system/gateway';
 import { generate, PROMPT, useGateway } from './system/gateway-bench';
 
 /** Long enough for another engine to start meanwhile. */
@@ -15,7 +15,7 @@ const FIRST = { experts: { ...SHAPE, engine: 1 } };
 const SECOND = { experts: { ...SHAPE, engine: 2 } };
 
 /** The engine that has reported each row. Fails unless the numbers belong to the rows from `start` on. */
-function enginesOf(numbers: Int32Array | Uint16Array, start = 0): number[] {
+function parseEngines(numbers: Int32Array | Uint16Array, start = 0): number[] {
   expect(numbers.length % NUMBERS).toBe(0);
   return Array.from({ length: numbers.length / NUMBERS }, (_, row) => {
     const own = [...numbers.subarray(row * NUMBERS, (row + 1) * NUMBERS)];
@@ -26,10 +26,10 @@ function enginesOf(numbers: Int32Array | Uint16Array, start = 0): number[] {
 }
 
 /** The engine of each row, with the check of slime: there is a row for each token from `start` on but the last. */
-function rowsOf({ body }: Reply, start = 0): number[] {
+function parseRows({ body }: Reply, start = 0): number[] {
   const { routed_experts: text, prompt_tokens: prompt, completion_tokens: made } = body.meta_info;
   const bytes = Buffer.from(text as string, 'base64');
-  const rows = enginesOf(new Int32Array(new Uint8Array(bytes).buffer), start);
+  const rows = parseEngines(new Int32Array(new Uint8Array(bytes).buffer), start);
   expect(rows.length).toBe(prompt + made - 1 - start);
   return rows;
 }
@@ -43,7 +43,7 @@ describe('routed experts of SGLang', () => {
   const send = async (isStream: boolean, more: object = {}, headers = {}): Promise<Reply> => {
     const reply = await system.gateway.post('/generate', asked({ ...more, stream: isStream }), headers);
     if (!isStream) return reply;
-    const events = eventsOf(reply.body).filter((event) => event !== null) as Reply['body'][];
+    const events = parseEvents(reply.body).filter((event) => event !== null) as Reply['body'][];
     // Only the last chunk has the experts, as in a stream of the engine.
     expect(events.filter(({ meta_info: meta }) => meta.routed_experts).length).toBe(1);
     return { ...reply, body: events.at(-1) };
@@ -63,9 +63,9 @@ describe('routed experts of SGLang', () => {
       const own = await post(`${system.second.url}/generate`, asked());
       const reply = await send(isStream);
       expect(reply.body.meta_info.routed_experts).toBe(own.body.meta_info.routed_experts);
-      expect(counted(rowsOf(reply))).toEqual({ 2: PROMPT.length + TOKENS - 1 });
+      expect(counted(parseRows(reply))).toEqual({ 2: PROMPT.length + TOKENS - 1 });
       const later = await send(isStream, { routed_experts_start_len: 2 });
-      expect(rowsOf(later, 2).length).toBe(PROMPT.length + TOKENS - 3);
+      expect(parseRows(later, 2).length).toBe(PROMPT.length + TOKENS - 3);
     },
   );
 
@@ -74,7 +74,7 @@ describe('routed experts of SGLang', () => {
     await system.hasTokens();
     await startSecond();
     await drain('s1');
-    const rows = rowsOf(await reply, 1);
+    const rows = parseRows(await reply, 1);
     const { 1: first, 2: second } = counted(rows);
     expect(rows).toEqual([...rows].toSorted());
     expect(first).toBeGreaterThan(5);
@@ -90,7 +90,7 @@ describe('routed experts of SGLang', () => {
     await expect.poll(() => system.metric('tokens_generated_total')).toBeGreaterThanOrEqual(6);
     await startSecond();
     expect((await reply).headers['x-broomwagon-attempts']).not.toBe('1');
-    expect(rowsOf(await reply).length).toBe(PROMPT.length + TOKENS - 1);
+    expect(parseRows(await reply).length).toBe(PROMPT.length + TOKENS - 1);
   });
 
   it('of a response that was resumed twice are the rows of its engines, in order', async () => {
@@ -98,15 +98,17 @@ describe('routed experts of SGLang', () => {
     await system.hasTokens();
     // The trainer aborts on the engine itself. Rows that the engine has reported are kept.
     await post(`${system.bench.engine.url}/abort_request`, { abort_all: true });
-    await expect.poll(async () => (await stateOf(system.bench.engine.url)).requests.received).toBe(2);
+    await expect.poll(async () => (await fetchState(system.bench.engine.url)).requests.received).toBe(2);
     await system.startSecond({ ...SECOND, speed: 1 });
     await system.registerSecond();
     await drain('s1');
-    await expect.poll(async () => (await stateOf(system.second.url)).requests.received).toBe(1);
+    await expect.poll(async () => (await fetchState(system.second.url)).requests.received).toBe(1);
     const { url } = system.second;
-    await expect.poll(async () => Math.max(0, ...(await stateOf(url)).table.map((row) => row.made))).toBeGreaterThan(5);
+    await expect
+      .poll(async () => Math.max(0, ...(await fetchState(url)).table.map((row) => row.made)))
+      .toBeGreaterThan(5);
     await post(`${url}/abort_request`, { abort_all: true });
-    const rows = rowsOf(await reply);
+    const rows = parseRows(await reply);
     expect(rows).toEqual([...rows].toSorted());
     expect(Object.keys(counted(rows))).toEqual(['1', '2']);
     expect(Number((await reply).headers['x-broomwagon-attempts'])).toBeGreaterThan(3);
@@ -117,7 +119,7 @@ describe('routed experts of SGLang', () => {
     await system.hasTokens();
     await system.gateway.post('/abort_request', { rid: 'r' });
     expect((await reply).body.meta_info.finish_reason.type).toBe('abort');
-    expect(counted(rowsOf(await reply))).toEqual({ 1: PROMPT.length + (await reply).body.output_ids.length - 1 });
+    expect(counted(parseRows(await reply))).toEqual({ 1: PROMPT.length + (await reply).body.output_ids.length - 1 });
   });
 
   it('of 67 MB are neither parsed nor written as JSON', async () => {
@@ -138,7 +140,7 @@ describe('routed experts of SGLang', () => {
     const text = Buffer.alloc(48 * 1_048_576, 7).toString('base64');
     const meta = { finish_reason: { type: 'stop' }, completion_tokens: 1, prompt_tokens: 9, routed_experts: text };
     event = `data: ${JSON.stringify({ text: 'x', output_ids: [5], meta_info: meta })}\n\ndata: [DONE]\n\n`;
-    const reply = Buffer.concat(await bytesOf(`${system.gateway.url}/generate`, asked()));
+    const reply = Buffer.concat(await fetchBytes(`${system.gateway.url}/generate`, asked()));
     const at = reply.indexOf('"routed_experts":"') + '"routed_experts":"'.length;
     expect(reply.subarray(at, at + text.length).equals(Buffer.from(text))).toBe(true);
     engine.closeAllConnections();
@@ -146,7 +148,7 @@ describe('routed experts of SGLang', () => {
   });
 
   /** Reads an answer; meanwhile nothing long is parsed or written as JSON, or made a text. */
-  async function bytesOf(url: string, body: object): Promise<Buffer[]> {
+  async function fetchBytes(url: string, body: object): Promise<Buffer[]> {
     let longest = 0;
     const parse = JSON.parse;
     const stringify = JSON.stringify;
@@ -178,7 +180,7 @@ describe('routed experts of vLLM', () => {
     sampling_params: { max_tokens: TOKENS, seed: 7, logprobs: 0 },
     ...more,
   });
-  const numbersOf = (data: Buffer) => new Uint16Array(new Uint8Array(data).buffer);
+  const toNumbers = (data: Buffer) => new Uint16Array(new Uint8Array(data).buffer);
 
   it('reach SkyRL as data and shape, also the rows of a drained engine', async () => {
     const reply = system.gateway.post('/skyrl/v1/generate', body());
@@ -189,7 +191,7 @@ describe('routed experts of vLLM', () => {
     const [choice] = (await reply).body.choices;
     const { data, shape, dtype } = choice.routed_experts;
     expect([shape, dtype]).toEqual([[PROMPT.length + TOKENS - 1, SHAPE.layers, SHAPE.perToken], 'uint16']);
-    const rows = enginesOf(numbersOf(Buffer.from(data, 'base64')));
+    const rows = parseEngines(toNumbers(Buffer.from(data, 'base64')));
     expect(rows).toEqual([...rows].toSorted());
     expect(Object.keys(counted(rows))).toEqual(['1', '2']);
     const uncut = await system.gateway.post('/inference/v1/generate', body());
@@ -202,11 +204,11 @@ describe('routed experts of vLLM', () => {
     const sampling_params = { max_tokens: FEW_TOKENS, seed: 7, logprobs: 0 };
     const asked = body({ return_routed_experts: true, stream, sampling_params });
     const { body: answer } = await system.gateway.post('/inference/v1/generate', asked);
-    const last = (stream ? eventsOf(answer).at(-2) : answer) as typeof answer;
+    const last = (stream ? parseEvents(answer).at(-2) : answer) as typeof answer;
     const file = Buffer.from(last.choices[0].routed_experts, 'base64');
     expect(file.toString('latin1', 1, 6)).toBe('NUMPY');
     const rows = PROMPT.length + FEW_TOKENS - 1;
     expect(file.toString()).toContain(`'shape': (${rows}, ${SHAPE.layers}, ${SHAPE.perToken})`);
-    expect(counted(enginesOf(numbersOf(file.subarray(128))))).toEqual({ 1: rows });
+    expect(counted(parseEngines(toNumbers(file.subarray(128))))).toEqual({ 1: rows });
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { REQUEST_FIELDS, SAMPLING_FIELDS } from '@broomwagon/engines';
-import { pagesOf } from '@broomwagon/state';
+import { splitPages } from '@broomwagon/state';
 import { Gateway } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 import { StubEngine } from './system/stub-engine';
@@ -12,16 +12,16 @@ type Body = Record<string, unknown>;
 interface Door {
   path: string;
   /** @param marker a number in the prompt by which the engine's call is found */
-  bodyOf: (marker: number) => Body;
+  buildBody: (marker: number) => Body;
   /** Field of the body that has the sampling parameters. */
   parent?: string;
 }
 
 const DOORS: Door[] = [
-  { path: '/inference/v1/generate', bodyOf: (marker) => ({ token_ids: [1, marker] }), parent: 'sampling_params' },
-  { path: '/generate', bodyOf: (marker) => ({ input_ids: [1, marker] }), parent: 'sampling_params' },
-  { path: '/v1/completions', bodyOf: (marker) => ({ prompt: [1, marker] }) },
-  { path: '/v1/chat/completions', bodyOf: (marker) => ({ messages: [{ role: 'user', content: `${marker}` }] }) },
+  { path: '/inference/v1/generate', buildBody: (marker) => ({ token_ids: [1, marker] }), parent: 'sampling_params' },
+  { path: '/generate', buildBody: (marker) => ({ input_ids: [1, marker] }), parent: 'sampling_params' },
+  { path: '/v1/completions', buildBody: (marker) => ({ prompt: [1, marker] }) },
+  { path: '/v1/chat/completions', buildBody: (marker) => ({ messages: [{ role: 'user', content: `${marker}` }] }) },
 ];
 /** Fields that the gateway reads: the prompt, the form of the answer, and the owner of the request. */
 // prettier-ignore
@@ -75,7 +75,7 @@ const TRUE_BY_DEFAULT = new Set([
   'skip_special_tokens', 'spaces_between_special_tokens', 'parallel_tool_calls',
 ]);
 
-function valueOf(name: string): unknown {
+function getExampleValue(name: string): unknown {
   if (Object.hasOwn(VALUES, name)) return VALUES[name];
   if (NUMBERS.has(name)) return 1;
   if (TRUE_BY_DEFAULT.has(name)) return false;
@@ -106,11 +106,16 @@ afterEach(async () => {
 });
 
 /** Fault in the handling of a field. Undefined: the field was used or passed, or refused with its name. */
-async function fault({ path, bodyOf }: Door, name: string, field: string, more: Body): Promise<string | undefined> {
+async function fault(
+  { path, buildBody: bodyOf }: Door,
+  name: string,
+  field: string,
+  more: Body,
+): Promise<string | undefined> {
   const marker = (sent += 1);
   const reply = await gateway.post(path, { ...bodyOf(marker), ...more });
   const isOwn = (one: { body: Body }) => JSON.stringify(one.body).includes(String(marker));
-  const call = engine.calls.find((one) => isOwn(one) && has(one.body, name, valueOf(name)));
+  const call = engine.calls.find((one) => isOwn(one) && has(one.body, name, getExampleValue(name)));
   if (call !== undefined) return reply.status === 200 ? undefined : `${path} ${field}: answered ${reply.status}`;
   const { param, message = '' } = (reply.body.error ?? {}) as { param?: string; message?: string };
   if (reply.status >= 400 && reply.status < 500 && (param === field || message.includes(name))) return undefined;
@@ -135,14 +140,14 @@ it.each(['vllm', 'sglang'] as const)('no field is dropped on the way to %s', asy
   await bench.register({ serverId: 'stub', instanceId: 'i', endpoint: engine.url, dialect, model: 'm', capabilities });
   gateway = await Gateway.start(bench.prefix, bench.pool, { maxEngineFailures: 1, engineFailurePauseMs: 1 });
   const checks = DOORS.flatMap((door) => [
-    ...FIELDS.map((name) => () => fault(door, name, name, { [name]: valueOf(name) })),
+    ...FIELDS.map((name) => () => fault(door, name, name, { [name]: getExampleValue(name) })),
     ...(door.parent === undefined ? [] : PARAMETERS).map((name) => () => {
       const { parent } = door;
-      return fault(door, name, `${parent}.${name}`, { [parent!]: { [name]: valueOf(name) } });
+      return fault(door, name, `${parent}.${name}`, { [parent!]: { [name]: getExampleValue(name) } });
     }),
   ]);
   expect(checks.length).toBeGreaterThan(400);
   const faults: (string | undefined)[] = [];
-  for (const page of pagesOf(checks, AT_ONCE)) faults.push(...(await Promise.all(page.map((check) => check()))));
+  for (const page of splitPages(checks, AT_ONCE)) faults.push(...(await Promise.all(page.map((check) => check()))));
   expect(faults.filter((one) => one !== undefined)).toEqual([]);
 });

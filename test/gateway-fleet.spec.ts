@@ -121,12 +121,12 @@ it('holds the lease of an aborted response until the engine has answered the abo
 });
 
 it('refuses an address that is no engine, and changes by a client', async () => {
-  const codeOf = async (body: object) => (await gateway.post('/workers', body)).body.error.type;
-  expect(await codeOf({})).toBe('VALIDATION_FAILED');
-  expect(await codeOf({ url: 'ftp://a' })).toBe('VALIDATION_FAILED');
-  expect(await codeOf({ url: bench.engine.url.replace('//', '//user:password@') })).toBe('VALIDATION_FAILED');
-  expect(await codeOf({ url: bench.engine.url, worker_type: 'prefill' })).toBe('VALIDATION_FAILED');
-  expect(await codeOf({ url: 'http://127.0.0.1:1' })).toBe('ENGINE_UNREACHABLE');
+  const fetchErrorCode = async (body: object) => (await gateway.post('/workers', body)).body.error.type;
+  expect(await fetchErrorCode({})).toBe('VALIDATION_FAILED');
+  expect(await fetchErrorCode({ url: 'ftp://a' })).toBe('VALIDATION_FAILED');
+  expect(await fetchErrorCode({ url: bench.engine.url.replace('//', '//user:password@') })).toBe('VALIDATION_FAILED');
+  expect(await fetchErrorCode({ url: bench.engine.url, worker_type: 'prefill' })).toBe('VALIDATION_FAILED');
+  expect(await fetchErrorCode({ url: 'http://127.0.0.1:1' })).toBe('ENGINE_UNREACHABLE');
   const guarded = await Gateway.start(bench.prefix, bench.pool, { apiKeys: 'on' });
   const redis = connectRedis({ url: testRedisUrl() });
   const store = new CredentialStore(redis, bench.prefix);

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inject, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, type Reply } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 import { usedBytes } from './system/used-bytes';
@@ -33,7 +33,7 @@ it('does not join requests of two routes, though id and body are the same', asyn
     request_id: 'r1',
   };
   const first = gateway!.post('/v1/completions', both);
-  await expect.poll(async () => (await stateOf(bench.engine.url)).requests.received).toBe(1);
+  await expect.poll(async () => (await fetchState(bench.engine.url)).requests.received).toBe(1);
   const second = await gateway!.post('/v1/chat/completions', both);
   await gateway!.post('/abort_request', { abort_all: true });
   expect([second.status, (await first).status]).toEqual([422, 200]);

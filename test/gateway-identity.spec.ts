@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inject, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { open } from './system/gateway';
 import { useGateway } from './system/gateway-bench';
 
@@ -16,7 +16,7 @@ const body = (maxNewTokens: number, more: object = {}) => ({
   sampling_params: { max_new_tokens: maxNewTokens },
   ...more,
 });
-const received = async () => (await stateOf(bench.engine.url)).requests.received;
+const received = async () => (await fetchState(bench.engine.url)).requests.received;
 /** Sends headers as UTF-8. */
 async function statusWith(headers: Record<string, string>): Promise<number> {
   const encoded = Object.entries(headers).map(([name, value]): [string, string] => [

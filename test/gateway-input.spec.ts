@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inject, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, type Reply } from './system/gateway';
 import { generate, useGateway } from './system/gateway-bench';
 
@@ -46,7 +46,7 @@ describe('input that is wrong', () => {
       expect([answered, reply.error.type, reply.error.retryable], name).toEqual([status, code, false]);
       if (param !== undefined) expect(reply.error.param, name).toBe(param);
     }
-    expect((await stateOf(system.bench.engine.url)).requests.received).toBe(0);
+    expect((await fetchState(system.bench.engine.url)).requests.received).toBe(0);
   });
 
   it('in headers, size, method or path is refused', async () => {

@@ -3,7 +3,7 @@ import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { GatewayConfig } from '../apps/gateway/src/gateway.config';
-import { eventsOf, Gateway, type Reply } from './system/gateway';
+import { parseEvents, Gateway, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
 
 const system = useGateway(4);
@@ -26,11 +26,11 @@ describe('keys', () => {
     const redis = connectRedis({ url: testRedisUrl() });
     const store = new CredentialStore(redis, system.bench.prefix);
     const guarded = await Gateway.start(system.bench.prefix, system.bench.pool, { apiKeys: 'on' });
-    const keyOf = async (limits: { maxGenerations?: number; maxPerMinute?: number }) => {
+    const createKey = async (limits: { maxGenerations?: number; maxPerMinute?: number }) => {
       const { token } = await store.create({ name: 'a', role: 'client', ...limits });
       return { authorization: `Bearer ${token}` };
     };
-    const narrow = await keyOf({ maxGenerations: 1 });
+    const narrow = await createKey({ maxGenerations: 1 });
     const batch = generate(1, { input_ids: [[5], [6]] });
     const larger = await guarded.post('/generate', batch, narrow);
     expect([larger.status, larger.body.error.type, larger.body.error.retryable]).toEqual([
@@ -38,12 +38,12 @@ describe('keys', () => {
       'VALIDATION_FAILED',
       false,
     ]);
-    const two = await keyOf({ maxGenerations: 2 });
+    const two = await createKey({ maxGenerations: 2 });
     const running = guarded.post('/generate', generate(8_000), narrow);
     await system.hasTokens();
     const second = await guarded.post('/generate', generate(1), narrow);
     expect([second.status, second.body.error.type, second.headers['retry-after']]).toEqual([429, 'RATE_LIMITED', '1']);
-    expect((await guarded.post('/generate', generate(1), await keyOf({}))).status).toBe(200);
+    expect((await guarded.post('/generate', generate(1), await createKey({}))).status).toBe(200);
     const one = guarded.post('/generate', generate(8_000), two);
     await expect.poll(async () => (await system.leases()).leases).toBe(2);
     expect((await guarded.post('/generate', batch, two)).body.error.type).toBe('RATE_LIMITED');
@@ -55,7 +55,7 @@ describe('keys', () => {
     const { body: metrics } = await guarded.get('/metrics');
     expect(metrics).toMatch(/^broomwagon_gateway_generations_total{.*outcome="abort".*} 2$/m);
     expect((await guarded.post('/generate', generate(1), narrow)).status).toBe(200);
-    const rare = await keyOf({ maxPerMinute: 2 });
+    const rare = await createKey({ maxPerMinute: 2 });
     const replies = [];
     for (let request = 0; request < 3; request++) replies.push(await guarded.get('/v1/models', rare));
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 429]);
@@ -85,7 +85,7 @@ describe('keys', () => {
     later.mockRestore();
     const whole = await system.uncut(LONG);
     for (const answer of await Promise.all(answers)) {
-      const last = eventsOf(answer.body).at(-2) as Reply['body'];
+      const last = parseEvents(answer.body).at(-2) as Reply['body'];
       expectSame({ ...answer, body: last }, whole);
     }
     for (const one of replicas) await one.close();
@@ -98,20 +98,20 @@ describe('keys', () => {
     const redis = connectRedis({ url: testRedisUrl() });
     const store = new CredentialStore(redis, system.bench.prefix);
     const guarded = await Gateway.start(system.bench.prefix, system.bench.pool, { apiKeys: 'on' });
-    const statusOf = async (token: string | undefined, path = '/generate') => {
+    const fetchStatus = async (token: string | undefined, path = '/generate') => {
       const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
       return (await guarded.post(path, generate(1), headers)).status;
     };
     const client = await store.create({ name: 'a', role: 'client', pools: [system.bench.pool] });
     const elsewhere = await store.create({ name: 'b', role: 'client', pools: ['another'] });
     const viewer = await store.create({ name: 'c', role: 'viewer' });
-    expect(await statusOf(undefined)).toBe(401);
-    expect(await statusOf('bw_0000000000000000_wrong')).toBe(401);
-    expect(await statusOf(elsewhere.token)).toBe(403);
-    expect(await statusOf(viewer.token)).toBe(403);
-    expect(await statusOf(client.token)).toBe(200);
-    expect(await statusOf(`${client.token}.session`)).toBe(200);
-    expect(await statusOf(undefined, '/abort_request')).toBe(401);
+    expect(await fetchStatus(undefined)).toBe(401);
+    expect(await fetchStatus('bw_0000000000000000_wrong')).toBe(401);
+    expect(await fetchStatus(elsewhere.token)).toBe(403);
+    expect(await fetchStatus(viewer.token)).toBe(403);
+    expect(await fetchStatus(client.token)).toBe(200);
+    expect(await fetchStatus(`${client.token}.session`)).toBe(200);
+    expect(await fetchStatus(undefined, '/abort_request')).toBe(401);
     expect((await guarded.get('/health')).status).toBe(200);
     const sessions = async () => {
       const page = await system.bench.client.call(system.bench.pool, 'lb.sessions', {});

@@ -16,7 +16,7 @@ let gateway: Gateway;
 
 /** An engine that lies, in front of a simulated one. */
 async function startLiar(dialect: 'sglang' | 'vllm'): Promise<string> {
-  const engine = await startEngine(dialect, { speed: 50, lengths: { name: 'test', lengthOf: () => 8 } });
+  const engine = await startEngine(dialect, { speed: 50, lengths: { name: 'test', getLength: () => 8 } });
   engines.push(engine);
   const server = createServer((incoming, response) => {
     const lie = lies.get(incoming.url!.split('?')[0]!);

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { connectRedis, FunctionRunner, PoolAudit } from '@broomwagon/state';
 import { type ServerHandle, startNats, startRedis } from '@broomwagon/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { eventsOf, open, post, type Reply } from './system/gateway';
+import { startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
+import { parseEvents, open, post, type Reply } from './system/gateway';
 import { TestSystem } from './system/test-system';
 
 /** `npm run test:faults` sets the factor. */
@@ -44,15 +44,15 @@ afterEach(async () => {
 async function startAt(speed: number): Promise<void> {
   const port = Number(new URL(engine?.url ?? 'http://host:0').port);
   await engine?.close();
-  const lengths = { name: 'test', lengthOf: () => 8_000 };
+  const lengths = { name: 'test', getLength: () => 8_000 };
   engine = await startEngine('sglang', { speed, lengths, ports: [port], streamMs: 50 });
   starts += 1;
   const server = { serverId: 's', endpoint: engine.url, dialect: 'sglang', instanceId: `i${starts}` } as const;
   await system.call('server.register', { ...server, maxInflight: 512 });
 }
 
-const urlOf = (name: string) => `http://127.0.0.1:${system.port(name)}/generate`;
-const bodyOf = (index: number) => ({
+const toUrl = (name: string) => `http://127.0.0.1:${system.port(name)}/generate`;
+const buildBody = (index: number) => ({
   rid: `client-${index}`,
   input_ids: [1_000 + index, 7],
   sampling_params: { max_new_tokens: TOKENS, temperature: 0, sampling_seed: index },
@@ -60,11 +60,11 @@ const bodyOf = (index: number) => ({
 });
 
 /** Sends the request of a client, and repeats it while the error is retryable. Returns the token ids of the answer. */
-async function idsOf(index: number, names = GATEWAYS): Promise<number[]> {
+async function fetchIds(index: number, names = GATEWAYS): Promise<number[]> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const reply = await post(urlOf(names[(index + tries) % names.length]!), bodyOf(index)).catch(() => undefined);
+    const reply = await post(toUrl(names[(index + tries) % names.length]!), buildBody(index)).catch(() => undefined);
     if (reply !== undefined) {
-      const events = (typeof reply.body === 'string' ? eventsOf(reply.body) : [reply.body]) as Reply['body'][];
+      const events = (typeof reply.body === 'string' ? parseEvents(reply.body) : [reply.body]) as Reply['body'][];
       const error = events.find((event) => event?.error)?.error;
       if (error === undefined && reply.status === 200) return events.flatMap((event) => event?.output_ids ?? []);
       expect(error, `the error of client ${index}`).toMatchObject({ retryable: true });
@@ -76,26 +76,26 @@ async function idsOf(index: number, names = GATEWAYS): Promise<number[]> {
 }
 
 const clients = (from: number, count: number, names?: string[]) =>
-  Array.from({ length: count }, (_, index) => idsOf(from + index, names));
-const running = async () => (await stateOf(engine.url)).running;
-const madeSoFar = async () => (await stateOf(engine.url)).tokensMade;
-async function metricOf(name: string, metric: string): Promise<number> {
+  Array.from({ length: count }, (_, index) => fetchIds(from + index, names));
+const running = async () => (await fetchState(engine.url)).running;
+const madeSoFar = async () => (await fetchState(engine.url)).tokensMade;
+async function readMetric(name: string, metric: string): Promise<number> {
   return Number(new RegExp(`^broomwagon_${metric}\\S* (\\d+)$`, 'm').exec(await system.metrics(name))?.[1] ?? 0);
 }
 
 /** Checks that each answer has the tokens of an uncut response, no lease is left, and the counts agree. */
 async function expectWhole(answers: Promise<number[]>[]): Promise<void> {
   const got = await Promise.all(answers);
-  const reference = await startEngine('sglang', { speed: 1_000, lengths: { name: 'test', lengthOf: () => 8_000 } });
+  const reference = await startEngine('sglang', { speed: 1_000, lengths: { name: 'test', getLength: () => 8_000 } });
   try {
     for (const [index, ids] of got.entries()) {
-      const { body } = await post(`${reference.url}/generate`, { ...bodyOf(index), stream: false });
+      const { body } = await post(`${reference.url}/generate`, { ...buildBody(index), stream: false });
       expect(ids, `client ${index}`).toEqual(body.output_ids);
     }
   } finally {
     await reference.close();
   }
-  expect((await stateOf(engine.url)).resumeMismatches).toBe(0);
+  expect((await fetchState(engine.url)).resumeMismatches).toBe(0);
   await expect.poll(running).toBe(0);
   await system.expectNothingHeld(60_000);
   const redis = connectRedis({ url: system.redisUrl });
@@ -123,7 +123,8 @@ describe(`under ${CLIENTS} streams`, () => {
     await expect.poll(running, { timeout: 60_000 }).toBe(CLIENTS);
     const before = await madeSoFar();
     const received = async () =>
-      (await metricOf('gateway-1', 'tokens_generated_total')) + (await metricOf('gateway-2', 'tokens_generated_total'));
+      (await readMetric('gateway-1', 'tokens_generated_total')) +
+      (await readMetric('gateway-2', 'tokens_generated_total'));
     const got = await received();
     await away(servers[kind]);
     const asked = performance.now();
@@ -133,7 +134,7 @@ describe(`under ${CLIENTS} streams`, () => {
     await expect.poll(madeSoFar, { timeout: 60_000 }).toBeGreaterThan(before + 2 * CLIENTS);
     await expect.poll(received, { timeout: 60_000 }).toBeGreaterThan(got + CLIENTS);
     await delay(Math.max(0, AWAY_MS - (performance.now() - asked)));
-    expect((await stateOf(engine.url)).requests.abort).toBe(0);
+    expect((await fetchState(engine.url)).requests.abort).toBe(0);
     await back(servers[kind]);
     await expect.poll(running, { timeout: 60_000 }).toBe(CLIENTS + NEW_CLIENTS);
     await startAt(FAST);
@@ -144,7 +145,7 @@ describe(`under ${CLIENTS} streams`, () => {
 it('a replica that was frozen for longer than its epoch sends no token twice, and frees no lease of another', async () => {
   const stayers = CLIENTS / 2;
   const answers = clients(0, stayers, ['gateway-1']);
-  const leaving = Array.from({ length: stayers }, (_, index) => open(urlOf('gateway-1'), bodyOf(stayers + index)));
+  const leaving = Array.from({ length: stayers }, (_, index) => open(toUrl('gateway-1'), buildBody(stayers + index)));
   await expect.poll(running, { timeout: 60_000 }).toBe(CLIENTS);
   const frozen = system.process('gateway-1');
   await expect.poll(() => system.redis.savedPartials(), { timeout: 60_000 }).toBe(CLIENTS);
@@ -155,33 +156,33 @@ it('a replica that was frozen for longer than its epoch sends no token twice, an
   // The epoch of the frozen replica has expired with its leases. The other replica has the remaining ones.
   const leases = async () => (await system.call('lb.status', {})).leases;
   await expect
-    .poll(() => metricOf('gateway-2', 'gateway_restored_tokens_total'), { timeout: 60_000 })
+    .poll(() => readMetric('gateway-2', 'gateway_restored_tokens_total'), { timeout: 60_000 })
     .toBeGreaterThan(0);
   await expect.poll(leases, { timeout: 60_000 }).toBe(stayers);
   frozen.resume();
-  await expect.poll(() => metricOf('gateway-1', 'worker_fences_total'), { timeout: 60_000 }).toBe(1);
+  await expect.poll(() => readMetric('gateway-1', 'worker_fences_total'), { timeout: 60_000 }).toBe(1);
   // Each client has one running response, at its own replica, or at the other one, which has taken it over.
   await expect.poll(leases, { timeout: 60_000 }).toBe(CLIENTS);
   await expect.poll(running, { timeout: 60_000 }).toBe(CLIENTS);
-  expect(await metricOf('gateway-1', 'gateway_generations_running')).toBe(stayers);
-  expect(await metricOf('gateway-2', 'gateway_generations_running')).toBe(stayers);
+  expect(await readMetric('gateway-1', 'gateway_generations_running')).toBe(stayers);
+  expect(await readMetric('gateway-2', 'gateway_generations_running')).toBe(stayers);
   await startAt(FAST);
   await expectWhole(answers);
 });
 
 it('a request with several choices that two replicas have got is answered whole by the surviving replica', async () => {
-  const body = bodyOf(1);
+  const body = buildBody(1);
   const several = { ...body, sampling_params: { ...body.sampling_params, n: 3 } };
-  const answers = GATEWAYS.map((name) => post(urlOf(name), several).catch(() => undefined));
+  const answers = GATEWAYS.map((name) => post(toUrl(name), several).catch(() => undefined));
   await expect.poll(running, { timeout: 60_000 }).toBe(3);
-  await expect.poll(() => metricOf('gateway-1', 'gateway_generations_running')).toBe(3);
-  await expect.poll(() => metricOf('gateway-2', 'gateway_generations_running')).toBe(3);
+  await expect.poll(() => readMetric('gateway-1', 'gateway_generations_running')).toBe(3);
+  await expect.poll(() => readMetric('gateway-2', 'gateway_generations_running')).toBe(3);
   await expect.poll(() => system.redis.savedPartials(), { timeout: 60_000 }).toBe(3);
-  const made = await Promise.all(GATEWAYS.map((name) => metricOf(name, 'tokens_generated_total')));
+  const made = await Promise.all(GATEWAYS.map((name) => readMetric(name, 'tokens_generated_total')));
   const holder = made[0]! > 0 ? 0 : 1;
   expect(made[1 - holder]).toBe(0);
   system.process(GATEWAYS[holder]!).kill('SIGKILL');
-  const restored = () => metricOf(GATEWAYS[1 - holder]!, 'gateway_restored_tokens_total');
+  const restored = () => readMetric(GATEWAYS[1 - holder]!, 'gateway_restored_tokens_total');
   await expect.poll(restored, { timeout: 60_000 }).toBeGreaterThan(2);
   await expect.poll(running, { timeout: 60_000 }).toBe(3);
   await startAt(FAST);

@@ -2,7 +2,7 @@ import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { inject, selectZoo } from '../lab/engine-simulator/src/test-engine';
-import { eventsOf, Gateway, open, type Reply } from './system/gateway';
+import { parseEvents, Gateway, open, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
 
 const RESPONSES = 10;
@@ -103,7 +103,7 @@ it('sends the tokens of a stream together once it is old enough', async () => {
   const other = await Gateway.start(system.bench.prefix, system.bench.pool, { streamBurstsAfterMs: 1 });
   const tokens = LONG / 2;
   const { body } = await other.post('/generate', generate(tokens, { stream: true }));
-  const events = eventsOf(body).filter((event) => event !== null) as Reply['body'][];
+  const events = parseEvents(body).filter((event) => event !== null) as Reply['body'][];
   expect(events.length).toBeLessThan(tokens / 2);
   expect(events.at(-1).output_ids).toEqual((await system.uncut(tokens)).body.output_ids);
   await other.close();

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { GatewayConfig } from '../apps/gateway/src/gateway.config';
-import { eventsOf, Gateway, open } from './system/gateway';
+import { parseEvents, Gateway, open } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 import { send, StubEngine } from './system/stub-engine';
 
@@ -219,7 +219,7 @@ it('a passed stream arrives piece by piece, and ends with an error if it breaks'
   await expect.poll(() => pieces.length).toBe(2);
   streaming!.destroy();
   await ended;
-  const events = eventsOf(pieces.join(''));
+  const events = parseEvents(pieces.join(''));
   expect(events).toMatchObject([{ a: 1 }, { b: 2 }, { error: { type: 'ENGINE_ERROR' } }, null]);
   expect(calls()).toHaveLength(1);
 });

@@ -47,14 +47,14 @@ it('a full pool is answered 429: when the wait has ended, and at once where a qu
   ]);
   const running = [patient.post('/generate', generate(8_000))];
   await expect.poll(async () => (await leases()).length).toBe(1);
-  const refusalOf = async (replica: Gateway) => {
+  const fetchRefusal = async (replica: Gateway) => {
     const { status, body, headers } = await replica.post('/generate', generate(3));
     return [status, body.error.type, body.error.retryable, headers['retry-after']];
   };
-  expect(await refusalOf(gateway)).toEqual([429, 'SERVERS_FULL', true, '1']);
+  expect(await fetchRefusal(gateway)).toEqual([429, 'SERVERS_FULL', true, '1']);
   running.push(patient.post('/generate', generate(8_000)), narrow.post('/generate', generate(8_000)));
   await expect.poll(async () => (await status()).waiters).toBe(2);
-  for (const replica of [patient, narrow]) expect(await refusalOf(replica)).toEqual([429, 'QUEUE_FULL', true, '1']);
+  for (const replica of [patient, narrow]) expect(await fetchRefusal(replica)).toEqual([429, 'QUEUE_FULL', true, '1']);
   await patient.post('/abort_request', { abort_all: true });
   await Promise.all(running);
   for (const replica of [patient, narrow]) await replica.close();
@@ -75,12 +75,12 @@ it('X-Broomwagon-Job and -Group: the group of a lease, which two jobs do not sha
 it('the gates of weights: exact, at least, at most so many behind', async () => {
   await bench.register({ dialect: 'sglang', weightVersion: 2 });
   await system.registerSecond({ weightVersion: 3 });
-  const serverOf = async (name: string, value: string) =>
+  const fetchServer = async (name: string, value: string) =>
     (await gateway.post('/generate', generate(2), { [name]: value })).headers['x-broomwagon-server'];
-  expect(await serverOf('x-broomwagon-weight-version', '2')).toBe('s1');
-  expect(await serverOf('x-broomwagon-weight-version', '3')).toBe('s2');
-  expect(await serverOf('x-broomwagon-min-weight-version', '3')).toBe('s2');
-  expect(await serverOf('x-broomwagon-max-weight-lag', '0')).toBe('s2');
+  expect(await fetchServer('x-broomwagon-weight-version', '2')).toBe('s1');
+  expect(await fetchServer('x-broomwagon-weight-version', '3')).toBe('s2');
+  expect(await fetchServer('x-broomwagon-min-weight-version', '3')).toBe('s2');
+  expect(await fetchServer('x-broomwagon-max-weight-lag', '0')).toBe('s2');
   const none = await gateway.post('/generate', generate(2), { 'x-broomwagon-weight-version': '9' });
   expect([none.status, none.body.error.type, none.body.error.retryable]).toEqual([503, 'NO_SERVER_AVAILABLE', true]);
   const wrong = await gateway.post('/generate', generate(2), { 'x-broomwagon-min-weight-version': 'x' });

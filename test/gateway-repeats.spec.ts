@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { PartialOwnerStore } from '@broomwagon/state';
 import { expect, inject as provided, it, vi } from 'vitest';
-import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { randomOf } from './system/chaos';
+import { inject, fetchState } from '../lab/engine-simulator/src/test-engine';
+import { createRandom } from './system/chaos';
 import { Gateway, open, post, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
 
@@ -10,7 +10,7 @@ const PAIRS = 20 * provided('runsFactor');
 
 const system = useGateway(7, { registered: 'none', gateway: { rejoinMs: 120_000 } });
 const startOther = () => Gateway.start(system.bench.prefix, system.bench.pool, { rejoinMs: 120_000 });
-const received = async () => (await stateOf(system.second.url)).requests.received;
+const received = async () => (await fetchState(system.second.url)).requests.received;
 const repeatsElsewhere = async (gateway: Gateway, labels: string): Promise<number> => {
   const { body } = await gateway.get('/metrics');
   return Number(new RegExp(`gateway_repeats_elsewhere_total{.*${labels}.*} (\\d+)$`, 'm').exec(body)?.[1] ?? 0);
@@ -21,7 +21,7 @@ it.each<[string, (index: number) => [object, Record<string, string>]]>([
   ['idempotency-key', (index) => [{}, { 'idempotency-key': `k${index}` }]],
 ])('a request sent to two replicas at once has one generation: %s', async (identity, identified) => {
   const other = await startOther();
-  const random = randomOf(provided('seed'));
+  const random = createRandom(provided('seed'));
   const pairs = Array.from({ length: PAIRS }, async (_, index): Promise<Reply[]> => {
     const [more, headers] = identified(index);
     const replicas = [system.gateway, other];
@@ -61,7 +61,7 @@ it.each<[string, (index: number) => [object, Record<string, string>]]>([
 
 it('a request with several choices sent to two replicas at once has all choices in one', async () => {
   const other = await startOther();
-  const random = randomOf(provided('seed'));
+  const random = createRandom(provided('seed'));
   const replicas = [system.gateway, other];
   // Claims reach Redis in any order, like claims of two hosts.
   const { claim } = PartialOwnerStore.prototype;
@@ -72,13 +72,13 @@ it('a request with several choices sent to two replicas at once has all choices 
     await delay(random() * 50);
     return claim.apply(this, args);
   });
-  const bodyOf = (index: number) => {
+  const buildBody = (index: number) => {
     const { sampling_params: sampling, ...body } = generate(20, { rid: `r${index}` });
     return { ...body, sampling_params: { ...sampling, n: 3 } };
   };
   const pairs = Array.from({ length: PAIRS }, async (_, index): Promise<Reply[]> => {
     const [first, second] = random() < 0.5 ? replicas : replicas.toReversed();
-    return Promise.all([first, second].map((gateway) => gateway!.post('/generate', bodyOf(index))));
+    return Promise.all([first, second].map((gateway) => gateway!.post('/generate', buildBody(index))));
   });
   for (const gateway of replicas) {
     await expect.poll(() => gateway.metric('gateway_generations_running')).toBe(3 * PAIRS);
@@ -95,7 +95,7 @@ it('a request with several choices sent to two replicas at once has all choices 
     expect(answer!.body[0].output_ids).toEqual(whole.body.output_ids);
   }
   // The ids of all choices are free again.
-  for (const gateway of replicas) expect((await gateway.post('/generate', bodyOf(0))).body.length).toBe(3);
+  for (const gateway of replicas) expect((await gateway.post('/generate', buildBody(0))).body.length).toBe(3);
   await other.close();
 });
 
@@ -126,7 +126,7 @@ it.each([
 ])('a repeat at another replica gets a response %s and has ended unread, without an engine', async (_, more) => {
   const other = await startOther();
   await system.bench.register({ dialect: 'sglang' });
-  const requests = async () => (await stateOf(system.bench.engine.url)).requests.received;
+  const requests = async () => (await fetchState(system.bench.engine.url)).requests.received;
   const body = generate(LONG, { rid: 'r', ...more });
   const sent = open(`${system.gateway.url}/generate`, body);
   await expect.poll(requests).toBe(1);

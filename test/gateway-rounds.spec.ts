@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { request } from 'node:http';
 import {
   type ErrorCode,
-  httpStatusOf,
+  getHttpStatus,
   isBroomwagonError,
   LIMITS,
   type OperationName,
@@ -32,9 +32,9 @@ beforeEach(() => {
   ({ bench, gateway } = system);
 });
 
-const pathOf = (operation: string, pool = bench.pool) => `/rounds/v1/${pool}/${operation}`;
-const call = (operation: string, body: Body | string): Promise<Reply> => gateway.post(pathOf(operation), body);
-async function bodyOf(operation: string, body: Body): Promise<Body> {
+const buildPath = (operation: string, pool = bench.pool) => `/rounds/v1/${pool}/${operation}`;
+const call = (operation: string, body: Body | string): Promise<Reply> => gateway.post(buildPath(operation), body);
+async function fetchBody(operation: string, body: Body): Promise<Body> {
   const reply = await call(operation, body);
   expect(reply).toMatchObject({ status: 200 });
   return reply.body as Body;
@@ -50,7 +50,7 @@ describe('each operation of trainers', () => {
       const reply = await call(operation, body);
       expect([operation, reply.status, reply.body.error?.code]).toEqual([
         operation,
-        code === undefined ? 200 : httpStatusOf(code),
+        code === undefined ? 200 : getHttpStatus(code),
         code,
       ]);
       check.replied(check.sent(subject, body)!, reply.body);
@@ -124,7 +124,7 @@ describe('each operation of trainers', () => {
         expect([operation, body, status, reply.error]).toEqual([
           operation,
           body,
-          httpStatusOf(expected!.code),
+          getHttpStatus(expected!.code),
           isText ? { ...expected, message: expect.any(String) as string } : expected,
         ]);
       }
@@ -140,7 +140,7 @@ describe('each operation of trainers', () => {
     ] as const) {
       const expected = await overNats(operation, JSON.stringify(body));
       const { status, body: reply } = await call(operation, body);
-      expect([status, reply.error]).toEqual([httpStatusOf(expected!.code), expected]);
+      expect([status, reply.error]).toEqual([getHttpStatus(expected!.code), expected]);
     }
     await connection.close();
   });
@@ -150,15 +150,15 @@ describe('each operation of trainers', () => {
     const store = new CredentialStore(redis, bench.prefix);
     const guarded = await Gateway.start(bench.prefix, bench.pool, { apiKeys: 'on' });
     const statuses = async (operation: string, headers: Record<string, string>, pool?: string) =>
-      (await guarded.post(pathOf(operation, pool), { unknown: 1 }, headers)).status;
-    const keyOf = async (role: 'client' | 'trainer' | 'viewer' | 'operator' | 'admin', pools?: string[]) => ({
+      (await guarded.post(buildPath(operation, pool), { unknown: 1 }, headers)).status;
+    const createKey = async (role: 'client' | 'trainer' | 'viewer' | 'operator' | 'admin', pools?: string[]) => ({
       authorization: `Bearer ${(await store.create({ name: 'a', role, pools })).token}`,
     });
     const [client, trainer, viewer, admin] = [
-      await keyOf('client'),
-      await keyOf('trainer', [bench.pool]),
-      await keyOf('viewer'),
-      await keyOf('admin'),
+      await createKey('client'),
+      await createKey('trainer', [bench.pool]),
+      await createKey('viewer'),
+      await createKey('admin'),
     ];
     for (const [operation, role] of TRAINER_OPERATIONS) {
       expect([operation, await statuses(operation, {})]).toEqual([operation, 401]);
@@ -169,10 +169,10 @@ describe('each operation of trainers', () => {
     }
     const roles = OPERATION_NAMES.filter((operation) => TRAINER_OPERATIONS.get(operation) === 'admin');
     expect(roles.sort()).toEqual(['job.configure', 'job.delete']);
-    expect(await statuses('round.list', await keyOf('admin', ['another']))).toBe(403);
-    const elsewhere = await guarded.post(pathOf('round.list', 'another'), { job: 'j' }, admin);
+    expect(await statuses('round.list', await createKey('admin', ['another']))).toBe(403);
+    const elsewhere = await guarded.post(buildPath('round.list', 'another'), { job: 'j' }, admin);
     expect([elsewhere.status, elsewhere.body.error]).toMatchObject([404, { code: 'POOL_NOT_FOUND', field: 'pool' }]);
-    const unknown = await guarded.post(pathOf('lb.acquire'), {}, admin);
+    const unknown = await guarded.post(buildPath('lb.acquire'), {}, admin);
     const notFound = { code: 'ROUTE_NOT_FOUND', message: 'There is no such path', retryable: false };
     expect([unknown.status, unknown.body]).toEqual([404, { error: notFound }]);
     await guarded.close();
@@ -182,13 +182,13 @@ describe('each operation of trainers', () => {
 
 describe('payloads', () => {
   const put = (query: Body, body: Buffer) =>
-    fetch(`${gateway.url}${pathOf('payload.put')}?${new URLSearchParams(query as never).toString()}`, {
+    fetch(`${gateway.url}${buildPath('payload.put')}?${new URLSearchParams(query as never).toString()}`, {
       method: 'PUT',
       body,
     });
   const get = (query: Body) =>
-    fetch(`${gateway.url}${pathOf('payload.get')}?${new URLSearchParams(query as never).toString()}`);
-  const codeOf = async (response: Response) =>
+    fetch(`${gateway.url}${buildPath('payload.get')}?${new URLSearchParams(query as never).toString()}`);
+  const readErrorCode = async (response: Response) =>
     [response.status, ((await response.json()) as { error?: WireError }).error?.code] as const;
   const owner = { job: 'job', groupId: 'a/b ü', name: 'prompt' };
 
@@ -200,19 +200,22 @@ describe('payloads', () => {
     const digest = (data: Uint8Array) => createHash('sha256').update(data).digest('hex');
     expect(digest(new Uint8Array(await answer.arrayBuffer()))).toBe(digest(body));
     expect((await call('payload.stat', { ref })).body.bytes).toBe(bytes);
-    expect(await codeOf(await put(owner, Buffer.from('other')))).toEqual([409, 'PAYLOAD_EXISTS']);
+    expect(await readErrorCode(await put(owner, Buffer.from('other')))).toEqual([409, 'PAYLOAD_EXISTS']);
   });
 
   it('that are wrong, too large or broken off are refused', async () => {
     const body = Buffer.from('{}');
-    expect(await codeOf(await put({ ...owner, chunkCount: 1 }, body))).toEqual([400, 'VALIDATION_FAILED']);
-    expect(await codeOf(await put({ ...owner, requestId: 'job/g/0' }, body))).toEqual([400, 'VALIDATION_FAILED']);
-    expect(await codeOf(await put({ job: 'job' }, body))).toEqual([400, 'VALIDATION_FAILED']);
-    expect(await codeOf(await get({ ref: 'redis~another~j~o~n' }))).toEqual([409, 'PAYLOAD_FOREIGN']);
-    expect(await codeOf(await get({}))).toEqual([400, 'VALIDATION_FAILED']);
-    const answerOf = (headers: Record<string, string | number>, part?: Buffer) =>
+    expect(await readErrorCode(await put({ ...owner, chunkCount: 1 }, body))).toEqual([400, 'VALIDATION_FAILED']);
+    expect(await readErrorCode(await put({ ...owner, requestId: 'job/g/0' }, body))).toEqual([
+      400,
+      'VALIDATION_FAILED',
+    ]);
+    expect(await readErrorCode(await put({ job: 'job' }, body))).toEqual([400, 'VALIDATION_FAILED']);
+    expect(await readErrorCode(await get({ ref: 'redis~another~j~o~n' }))).toEqual([409, 'PAYLOAD_FOREIGN']);
+    expect(await readErrorCode(await get({}))).toEqual([400, 'VALIDATION_FAILED']);
+    const fetchAnswer = (headers: Record<string, string | number>, part?: Buffer) =>
       new Promise<{ status?: number; text: string }>((resolve) => {
-        const path = `${pathOf('payload.put')}?${new URLSearchParams({ job: 'job', groupId: 'g', name: 'p' }).toString()}`;
+        const path = `${buildPath('payload.put')}?${new URLSearchParams({ job: 'job', groupId: 'g', name: 'p' }).toString()}`;
         const sent = request(`${gateway.url}${path}`, { method: 'PUT', headers }, (response) => {
           response.setEncoding('utf8').once('data', (text: string) => {
             resolve({ status: response.statusCode, text });
@@ -224,11 +227,11 @@ describe('payloads', () => {
         else sent.write(part, () => sent.destroy());
         sent.once('close', () => resolve({ text: '' }));
       });
-    const large = await answerOf({ 'content-length': 64 * 1024 * 1024 + 1 });
+    const large = await fetchAnswer({ 'content-length': 64 * 1024 * 1024 + 1 });
     expect([large.status, large.text]).toEqual([413, expect.stringContaining('PAYLOAD_TOO_LARGE')]);
-    const unmeasured = await answerOf({ 'transfer-encoding': 'chunked' });
+    const unmeasured = await fetchAnswer({ 'transfer-encoding': 'chunked' });
     expect([unmeasured.status, unmeasured.text]).toEqual([400, expect.stringContaining('Content-Length')]);
-    await answerOf({ 'content-length': 600_000 }, Buffer.alloc(300_000));
+    await fetchAnswer({ 'content-length': 600_000 }, Buffer.alloc(300_000));
     expect((await call('payload.stat', { ref: `redis~${bench.pool}~job~g~p` })).body.error.code).toMatch(
       /^PAYLOAD_(INCOMPLETE|NOT_FOUND)$/,
     );
@@ -240,14 +243,14 @@ describe('payloads', () => {
 describe('results as a stream', () => {
   const read = (cursor?: string, more: Record<string, string> = {}) =>
     fetch(
-      `${gateway.url}${pathOf('round.results')}?${new URLSearchParams({
+      `${gateway.url}${buildPath('round.results')}?${new URLSearchParams({
         ...ROUND,
         ...(cursor !== undefined && { cursor }),
         ...more,
       }).toString()}`,
     );
   type Line = Partial<RoundResultsReply> & { groupId?: string; error?: WireError };
-  const linesOf = async (response: Response): Promise<Line[]> =>
+  const readLines = async (response: Response): Promise<Line[]> =>
     (await response.text())
       .trim()
       .split('\n')
@@ -257,24 +260,24 @@ describe('results as a stream', () => {
     const trainerEpoch = await bench.submit(4, 1);
     const first = await read(undefined, { limit: '1' });
     await bench.startWorker();
-    const lines = await linesOf(first);
+    const lines = await readLines(first);
     const ids = lines.flatMap(({ groupId }) => groupId ?? []);
     expect(ids.toSorted()).toEqual(['g0', 'g1', 'g2', 'g3']);
     const { complete, cursor, state } = lines.at(-1)!;
     expect([complete, state]).toEqual([true, 'completed']);
     const middle = lines.findIndex(({ groupId }) => groupId === ids[1]) + 1;
-    const rest = await linesOf(await read(lines[middle]!.cursor));
+    const rest = await readLines(await read(lines[middle]!.cursor));
     expect(rest.flatMap(({ groupId }) => groupId ?? [])).toEqual(ids.slice(2));
     expect(rest.at(-1)!.cursor).toBe(cursor);
     const closing = { ...ROUND, trainerEpoch, cursor };
-    expect(await bodyOf('round.close', closing)).toMatchObject({ trainedGroups: 4 });
+    expect(await fetchBody('round.close', closing)).toMatchObject({ trainedGroups: 4 });
   });
 
   it('end with the error of the round, and begin with none', async () => {
     const trainerEpoch = await bench.submit(1, 1);
     const stream = await read(undefined, { waitMs: '200' });
-    await bodyOf('round.cancel', { ...ROUND, trainerEpoch, mode: 'drop' });
-    const lines = await linesOf(stream);
+    await fetchBody('round.cancel', { ...ROUND, trainerEpoch, mode: 'drop' });
+    const lines = await readLines(stream);
     expect(lines[0]).toMatchObject({ complete: false, state: 'open' });
     expect(lines.at(-1)!.error).toMatchObject({ code: 'ROUND_CANCELLED', retryable: false });
     const refused = await read();
@@ -288,7 +291,7 @@ describe('results as a stream', () => {
     const trainerEpoch = await bench.submit(1, 1);
     const abort = new AbortController();
     const query = new URLSearchParams({ ...ROUND, waitMs: '100' }).toString();
-    const gone = await fetch(`${gateway.url}${pathOf('round.results')}?${query}`, { signal: abort.signal });
+    const gone = await fetch(`${gateway.url}${buildPath('round.results')}?${query}`, { signal: abort.signal });
     expect(gone.status).toBe(200);
     abort.abort();
     const closed = /^broomwagon_gateway_requests_total{route=".*round\.results",status="200".* 1$/m;
@@ -307,7 +310,7 @@ describe('results as a stream', () => {
           .split('\n').length - 1;
     expect((await calls()) - before).toBeLessThan(lines + 10);
     await live.cancel();
-    await bodyOf('round.cancel', { ...ROUND, trainerEpoch, mode: 'drop' });
+    await fetchBody('round.cancel', { ...ROUND, trainerEpoch, mode: 'drop' });
   });
 });
 

@@ -1,7 +1,7 @@
 import OpenAI from 'openai';
 import { beforeEach, expect, it } from 'vitest';
 import { inject } from '../lab/engine-simulator/src/test-engine';
-import { eventsOf, open, recordingFetch } from './system/gateway';
+import { parseEvents, open, recordingFetch } from './system/gateway';
 import { useGateway } from './system/gateway-bench';
 
 const body = { input_ids: [1], sampling_params: { max_new_tokens: 6, sampling_seed: 7 } };
@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 
 /** The reply as its client reads it, once `act` was done after its first byte. */
-function replyOf(act: () => void, more: object = {}): Promise<{ status: number; type?: string; text: string }> {
+function fetchReply(act: () => void, more: object = {}): Promise<{ status: number; type?: string; text: string }> {
   return new Promise((resolve, reject) => {
     const sent = open(`${gateway.url}/generate`, { ...body, ...more }, {}, (response) => {
       let text = '';
@@ -30,7 +30,7 @@ function replyOf(act: () => void, more: object = {}): Promise<{ status: number; 
 
 it('a silent answer begins with white space, and is the JSON of any other answer', async () => {
   await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
-  const { status, type, text } = await replyOf(() => undefined);
+  const { status, type, text } = await fetchReply(() => undefined);
   expect([status, type, text[0]]).toEqual([200, 'application/json', ' ']);
   const quick = await gateway.post('/generate', body);
   expect(JSON.parse(text).output_ids).toEqual(quick.body.output_ids);
@@ -39,7 +39,7 @@ it('a silent answer begins with white space, and is the JSON of any other answer
 it('an error after the first white space is the body of the answer', async () => {
   await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
   let closing: Promise<void> | undefined;
-  const { status, text } = await replyOf(() => (closing = gateway.close()));
+  const { status, text } = await fetchReply(() => (closing = gateway.close()));
   expect([status, JSON.parse(text).error]).toMatchObject([200, { type: 'SHUTTING_DOWN', code: 503, retryable: true }]);
   await closing;
 });
@@ -47,11 +47,11 @@ it('an error after the first white space is the body of the answer', async () =>
 it('a silent stream gets comments between its events', async () => {
   const quick = await gateway.post('/generate', { ...body, stream: true });
   await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
-  const { status, type, text } = await replyOf(() => undefined, { stream: true });
+  const { status, type, text } = await fetchReply(() => undefined, { stream: true });
   expect([status, type]).toEqual([200, 'text/event-stream; charset=utf-8']);
   expect(text).toMatch(/\n\n:\n\n/);
-  const idsOf = (stream: string) => (eventsOf(stream).at(-2) as { output_ids: number[] }).output_ids;
-  expect(idsOf(text)).toEqual(idsOf(quick.body));
+  const parseOutputIds = (stream: string) => (parseEvents(stream).at(-2) as { output_ids: number[] }).output_ids;
+  expect(parseOutputIds(text)).toEqual(parseOutputIds(quick.body));
 });
 
 it('the client of OpenAI ignores the comments of a silent stream', async () => {
@@ -71,8 +71,8 @@ it('the client of OpenAI ignores the comments of a silent stream', async () => {
 it('a stream begins with a comment, and an error after it is an event', async () => {
   await inject(bench.engine.url, { kind: 'hang' });
   let closing: Promise<void> | undefined;
-  const { status, text } = await replyOf(() => (closing = gateway.close()), { stream: true });
+  const { status, text } = await fetchReply(() => (closing = gateway.close()), { stream: true });
   expect([status, text.slice(0, 3)]).toEqual([200, ':\n\n']);
-  expect(eventsOf(text)).toMatchObject([{ error: { type: 'SHUTTING_DOWN' } }, null]);
+  expect(parseEvents(text)).toMatchObject([{ error: { type: 'SHUTTING_DOWN' } }, null]);
   await closing;
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { inject, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { eventsOf, type Reply } from './system/gateway';
+import { inject, startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
+import { parseEvents, type Reply } from './system/gateway';
 import { LONG, PROMPT, useGateway } from './system/gateway-bench';
 
 const system = useGateway(6);
@@ -35,7 +35,7 @@ describe('/inference/v1/generate', () => {
   });
 
   it.each([false, true])('is continued on an engine of another dialect; streamed: %s', async (stream) => {
-    const vllm = await startEngine('vllm', { speed: 20, lengths: { name: 'test', lengthOf: () => 8_000 } });
+    const vllm = await startEngine('vllm', { speed: 20, lengths: { name: 'test', getLength: () => 8_000 } });
     await inject(system.bench.engine.url, { kind: 'stall', afterTokens: 6 });
     const reply = system.gateway.post('/inference/v1/generate', tokens(LONG, { stream }));
     await expect.poll(() => system.metric('tokens_generated_total')).toBe(6);
@@ -50,7 +50,7 @@ describe('/inference/v1/generate', () => {
     const { body } = await reply;
     if (!stream) await expectTokens(body.choices[0]);
     else {
-      const events = eventsOf(body) as Reply['body'][];
+      const events = parseEvents(body) as Reply['body'][];
       expect(events.pop()).toBeNull();
       const choices = events.map((event) => event.choices[0]);
       const ids = choices.flatMap(({ token_ids: some }) => some);
@@ -59,7 +59,7 @@ describe('/inference/v1/generate', () => {
       expect(choices.map(({ finish_reason: reason }) => reason)).toEqual([...choices.slice(1).fill(null), 'length']);
       expect(events.at(-1).usage.completion_tokens).toBe(LONG);
     }
-    const { resumeMismatches, requests } = await stateOf(vllm.url);
+    const { resumeMismatches, requests } = await fetchState(vllm.url);
     expect([resumeMismatches, requests.received]).toEqual([0, 1]);
     await vllm.close();
   });

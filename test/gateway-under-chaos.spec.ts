@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { PAUSE_MODES, type PauseMode } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
-import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { eventsOf, post, type Reply } from './system/gateway';
+import { startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
+import { parseEvents, post, type Reply } from './system/gateway';
 import { TestSystem } from './system/test-system';
 import { changeBehaviours } from './system/zoo-chaos';
 
@@ -55,7 +55,7 @@ afterAll(async () => {
 /** Starts an engine, at its port if it ran before, and registers it. */
 async function startAt(index: number, speed: number): Promise<void> {
   const port = Number(new URL(engines[index]?.url ?? 'http://host:0').port);
-  const lengths = { name: 'test', lengthOf: () => 8_000 };
+  const lengths = { name: 'test', getLength: () => 8_000 };
   const engine = await startEngine('sglang', { speed, lengths, ports: [port], tickMs: 20, streamMs: 100 });
   engines[index] = engine;
   starts += 1;
@@ -88,7 +88,7 @@ async function changeWeights(mode: PauseMode): Promise<void> {
   await system.call('weights.commit', { syncId: sync.syncId });
 }
 
-const bodyOf = (index: number) => ({
+const buildBody = (index: number) => ({
   rid: `client-${index}`,
   input_ids: [1_000 + index, 7, 9],
   sampling_params: { max_new_tokens: TOKENS, temperature: 0, sampling_seed: index },
@@ -96,15 +96,15 @@ const bodyOf = (index: number) => ({
 });
 
 /** Every tenth client records its turn. */
-const headersOf = (index: number): Record<string, string> =>
+const buildHeaders = (index: number): Record<string, string> =>
   index % 10 === 0 ? { 'x-session-id': `session-${index}`, 'x-broomwagon-trajectory': 'record' } : {};
 
 /** Sends the request of a client, and repeats it at the next replica as long as the error is retryable. */
-async function answerOf(index: number): Promise<Generated> {
+async function fetchAnswer(index: number): Promise<Generated> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const url = `http://127.0.0.1:${system.port(GATEWAYS[(index + tries) % GATEWAYS.length]!)}`;
-    const reply = await post(`${url}/generate`, bodyOf(index), headersOf(index)).catch(() => undefined);
-    const { answer, error } = reply === undefined ? {} : contentsOf(reply);
+    const reply = await post(`${url}/generate`, buildBody(index), buildHeaders(index)).catch(() => undefined);
+    const { answer, error } = reply === undefined ? {} : parseContents(reply);
     if (answer !== undefined) return answer;
     if (error !== undefined) expect(error, `the error of client ${index}`).toMatchObject({ retryable: true });
     await delay(200);
@@ -113,10 +113,10 @@ async function answerOf(index: number): Promise<Generated> {
 }
 
 /** A whole answer, the increments of a stream as one answer, or the error. */
-function contentsOf({ status, body }: Reply): { answer?: Generated; error?: object } {
+function parseContents({ status, body }: Reply): { answer?: Generated; error?: object } {
   if (status !== 200) return { error: body.error };
   if (typeof body !== 'string') return { answer: body };
-  const events = eventsOf(body) as Reply['body'][];
+  const events = parseEvents(body) as Reply['body'][];
   expect(events.pop(), 'the end of a stream').toBeNull();
   const error = events.at(-1)?.error;
   if (error !== undefined) return { error };
@@ -130,14 +130,14 @@ function contentsOf({ status, body }: Reply): { answer?: Generated; error?: obje
 
 /** The tokens of a response that nothing cuts. */
 async function uncut(reference: Engine, index: number): Promise<Generated> {
-  return (await post(`${reference.url}/generate`, { ...bodyOf(index), stream: false })).body;
+  return (await post(`${reference.url}/generate`, { ...buildBody(index), stream: false })).body;
 }
 
 /** Waits until all requests of the clients have tokens of engines. */
 async function areRunning(): Promise<void> {
   const running = async () => {
     if (failure !== undefined) throw failure;
-    const states = await Promise.all(engines.map(({ url }) => stateOf(url)));
+    const states = await Promise.all(engines.map(({ url }) => fetchState(url)));
     return states.flatMap(({ table }) => table).filter(({ state, made }) => state === 'running' && made > 0).length;
   };
   await expect.poll(running, { timeout: RESUME_DEADLINE_MS }).toBe(CLIENTS);
@@ -152,7 +152,7 @@ describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
     const urls = engines.map(({ url }) => url);
     const behaviours = changeBehaviours(urls, 'sglang', { seed: inject('seed'), leftOut });
     onTestFinished(async () => void (await behaviours.stop()));
-    const clients = Promise.all(Array.from({ length: CLIENTS }, (_, index) => answerOf(index)));
+    const clients = Promise.all(Array.from({ length: CLIENTS }, (_, index) => fetchAnswer(index)));
     clients.catch((error: unknown) => (failure = error));
     await areRunning();
     for (const mode of ['abort', 'keep', 'abort', 'keep'] as const) {
@@ -181,7 +181,7 @@ describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
     const answers = await clients;
     expect(await behaviours.stop()).toBeGreaterThan(10);
 
-    const reference = await startEngine('sglang', { speed: 1_000, lengths: { name: 'test', lengthOf: () => 8_000 } });
+    const reference = await startEngine('sglang', { speed: 1_000, lengths: { name: 'test', getLength: () => 8_000 } });
     try {
       for (const [index, { text, output_ids: ids }] of answers.entries()) {
         const whole = await uncut(reference, index);
@@ -196,9 +196,9 @@ describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
       const url = `http://127.0.0.1:${system.port('gateway-1')}/sessions/session-${index}/trajectory`;
       const { branches, missing } = (await (await fetch(url)).json()) as Reply['body'];
       expect([missing, branches.length], `client ${index}`).toEqual([[], 1]);
-      expect(branches[0].token_ids).toEqual([...bodyOf(index).input_ids, ...ids]);
+      expect(branches[0].token_ids).toEqual([...buildBody(index).input_ids, ...ids]);
     }
-    for (const { url } of engines) expect((await stateOf(url)).resumeMismatches).toBe(0);
+    for (const { url } of engines) expect((await fetchState(url)).resumeMismatches).toBe(0);
     await system.expectNothingHeld();
     expect(await system.redis.findings()).toEqual([]);
     await expect.poll(savedPartials).toBe(0);

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { stateOf } from '../lab/engine-simulator/src/test-engine';
+import { fetchState } from '../lab/engine-simulator/src/test-engine';
 import { generate, LONG, useGateway } from './system/gateway-bench';
 
 const system = useGateway(3);
-const controls = async () => (await stateOf(system.bench.engine.url)).controls;
+const controls = async () => (await fetchState(system.bench.engine.url)).controls;
 const path = '/update_weight_version';
 
 it.each(['1', 'step-1'])('responses of a pause in place go on after a new name of the weights: %s', async (version) => {

@@ -2,7 +2,7 @@ import type { EngineDialect } from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
 import { selectZoo } from '../lab/engine-simulator/src/test-engine';
 import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
-import { eventsOf, type Gateway } from './system/gateway';
+import { parseEvents, type Gateway } from './system/gateway';
 import { useGateway } from './system/gateway-bench';
 
 /** Behaviours that change only responses with tool calls. */
@@ -33,7 +33,7 @@ async function ask(gateway: Gateway, stream: boolean): Promise<{ calls: string[]
     stream,
   });
   expect(status, JSON.stringify(body)).toBe(200);
-  const parts: unknown[] = stream ? eventsOf(body as unknown as string) : [body];
+  const parts: unknown[] = stream ? parseEvents(body as unknown as string) : [body];
   const choices = parts.flatMap((part) => (part as { choices: Choice[] } | null)?.choices ?? []);
   const calls: ToolCall[] = [];
   for (const { message, delta } of choices) {

@@ -1,7 +1,7 @@
 import type { EngineDialect } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
-import { inEngine, selectZoo, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inEngine, selectZoo, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults';
 import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
 import { decode, FAILING } from '../lab/engine-simulator/src/zoo/zoo-run';
@@ -96,7 +96,7 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
         const cannotStop = ['aborts-ignored', 'closes-unnoticed'].every((name) => entries.includes(name));
         for (const url of engines) {
           if (!cannotStop) await expect.poll(() => inEngine(url)).toBe(0);
-          expect((await stateOf(url)).resumeMismatches).toBe(0);
+          expect((await fetchState(url)).resumeMismatches).toBe(0);
         }
         await expect.poll(() => system.leases()).toEqual({ leases: 0, waiters: 0 });
       }),

@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { workerCommandSubject } from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
-import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { eventsOf, Gateway, type Reply } from './system/gateway';
+import { inject, fetchState } from '../lab/engine-simulator/src/test-engine';
+import { parseEvents, Gateway, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, PROMPT, useGateway } from './system/gateway-bench';
 import { detectEngine } from '../libs/engines/src/detect-engine';
 
@@ -29,7 +29,7 @@ describe('/generate', () => {
   it.each([false, true])('streams chunks up to [DONE]; incremental: %s', async (incremental) => {
     const other = await Gateway.start(system.bench.prefix, system.bench.pool, { incrementalStreams: incremental });
     const reply = await other.post('/generate', generate(60, { stream: true }));
-    const events = eventsOf(reply.body) as Reply['body'][];
+    const events = parseEvents(reply.body) as Reply['body'][];
     expect(events.pop()).toBeNull();
     const whole = await system.uncut(60);
     const last = events.at(-1);
@@ -122,14 +122,14 @@ describe('/generate', () => {
     await system.registerSecond();
     const { body: info } = await system.gateway.get('/get_server_info');
     expect(info.model_path).toBe('simulated');
-    const serverOf = async (path: string, headers: Record<string, string>, more: object = {}) =>
+    const fetchServer = async (path: string, headers: Record<string, string>, more: object = {}) =>
       (await system.gateway.post(path, generate(2, more), headers)).headers['x-broomwagon-server'];
-    const first = await serverOf('/generate', { 'x-session-id': 'a' });
+    const first = await fetchServer('/generate', { 'x-session-id': 'a' });
     const again = await Promise.all([
-      serverOf('/generate', { 'x-smg-routing-key': 'a' }),
-      serverOf('/sessions/a/generate', {}),
-      serverOf('/generate', {}, { session_id: 'a' }),
-      serverOf('/generate', { authorization: 'Bearer key.a' }),
+      fetchServer('/generate', { 'x-smg-routing-key': 'a' }),
+      fetchServer('/sessions/a/generate', {}),
+      fetchServer('/generate', {}, { session_id: 'a' }),
+      fetchServer('/generate', { authorization: 'Bearer key.a' }),
     ]);
     expect(again).toEqual([first, first, first, first]);
     const { sessions } = await system.bench.client.call(system.bench.pool, 'lb.status', {});
@@ -143,9 +143,9 @@ describe('a response that is cut is continued on another engine', () => {
     await system.registerSecond();
     await system.bench.engine.close();
     const { status, headers, body } = await reply;
-    const last = stream ? (eventsOf(body).at(-2) as Reply['body']) : body;
+    const last = stream ? (parseEvents(body).at(-2) as Reply['body']) : body;
     expectSame({ status, headers, body: last }, await system.uncut(LONG));
-    expect((await stateOf(system.second.url)).resumeMismatches).toBe(0);
+    expect((await fetchState(system.second.url)).resumeMismatches).toBe(0);
     if (!stream) expect(headers).toMatchObject({ 'x-broomwagon-server': 's2' });
     expect(last.meta_info.weight_versions).toEqual([{ version: '0', start: 0, end: LONG }]);
   });
@@ -227,7 +227,7 @@ describe('a response that is cut is continued on another engine', () => {
     expectSame(whole, await system.uncut(30));
     await inject(system.bench.engine.url, { kind: 'close-mid-stream', afterTokens: 7 });
     const cut = await system.gateway.post('/generate', generate(30, { sampling_params, stream: true }));
-    expect(eventsOf(cut.body).at(-2)).toMatchObject({ error: { type: 'ENGINE_ERROR', retryable: true } });
+    expect(parseEvents(cut.body).at(-2)).toMatchObject({ error: { type: 'ENGINE_ERROR', retryable: true } });
   });
 
   it('not for ever, if it begins again and its calls fail after some tokens each', async () => {
@@ -280,7 +280,7 @@ describe('the replica', () => {
     await system.bench.client.call(system.bench.pool, 'server.remove', { serverId: 's1' });
     expectSame(await other.post('/generate', generate(LONG, { rid: 'mine', ...more })), await system.uncut(LONG));
     expect(await other.metric('gateway_restored_tokens_total')).toBe(restored);
-    expect((await stateOf(system.second.url)).resumeMismatches).toBe(0);
+    expect((await fetchState(system.second.url)).resumeMismatches).toBe(0);
     await other.close();
   });
 });

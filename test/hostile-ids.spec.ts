@@ -1,6 +1,6 @@
-import { type AbortRequestsRequest, eventSubject, requestIdOf, workerCommandSubject } from '@broomwagon/contracts';
+import { type AbortRequestsRequest, eventSubject, buildRequestId, workerCommandSubject } from '@broomwagon/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dataSet, faultsOf } from './system/data-set';
+import { dataSet, findFaults } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 const JOB = 'run 42/lr=1e-5 @α #3';
@@ -51,7 +51,7 @@ const abort = (body: Omit<AbortRequestsRequest, 'abortId'>) =>
 describe('ids that trainers use', () => {
   it('go through rounds with a real worker, and come back as they were', async () => {
     const { lines } = await system.train(JOB, PROMPTS, { groupsPerStep: 3, policy: 'resume' });
-    expect(faultsOf(JOB, PROMPTS, lines)).toEqual([]);
+    expect(findFaults(JOB, PROMPTS, lines)).toEqual([]);
     const serverIds = new Set(lines.flatMap(({ segments }) => segments.map(({ serverId }) => serverId)));
     expect(SERVERS).toEqual(expect.arrayContaining([...serverIds]));
     expect((await system.call('job.list', {})).jobs).toEqual([JOB]);
@@ -79,7 +79,7 @@ describe('ids that trainers use', () => {
       );
       const results = pages.flatMap((page) => page.results);
       expect(results).toContainEqual(
-        expect.objectContaining({ requestId: requestIdOf(job, groupId, 0), outcome: 'aborted' }),
+        expect.objectContaining({ requestId: buildRequestId(job, groupId, 0), outcome: 'aborted' }),
       );
       await expect.poll(() => system.runningRequests()).toEqual([]);
     }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { examplePrompts, heldIn, startExampleTrainer } from './set-back/trainers';
-import { dataSet, faultsOf, SEED } from './system/data-set';
+import { dataSet, findFaults, SEED } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 const PROMPTS = dataSet(10, 2);
@@ -48,7 +48,7 @@ it('trains all samples when the payload store loses all that it has, accepted sa
     },
   });
   expect(losses).toBe(1);
-  expect(faultsOf('job', PROMPTS, lines)).toEqual([]);
+  expect(findFaults('job', PROMPTS, lines)).toEqual([]);
   const { requests } = await system.call('job.status', { job: 'job' });
   expect(requests.dropped).toBeGreaterThan(0);
   await system.expectAtRest();
@@ -83,7 +83,7 @@ it('ends the example trainer with an error that names its missing groups', async
   const missing = EXAMPLE.filter(({ id }) => !ids.has(id));
   expect(missing).toHaveLength(GROUPS_PER_STEP);
   expect(
-    faultsOf(
+    findFaults(
       'example',
       EXAMPLE.filter(({ id }) => ids.has(id)),
       held,
@@ -102,6 +102,6 @@ it('submits groups again whose prompts the payload store has lost', async () => 
   loseAll('large');
   await system.call('pool.resume', {});
   const { lines } = await training;
-  expect(faultsOf('large', LARGE, lines)).toEqual([]);
+  expect(findFaults('large', LARGE, lines)).toEqual([]);
   expect(await system.call('job.status', { job: 'large' })).toMatchObject({ failedGroups: LARGE.length });
 });

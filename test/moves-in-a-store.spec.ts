@@ -1,6 +1,6 @@
-import { requestIdOf } from '@broomwagon/contracts';
+import { buildRequestId } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { SEED, trueTokens } from './system/data-set';
 import { ServiceBench } from './system/service-bench';
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => bench.close());
 beforeEach(async () => {
   await bench.begin(() => TOKENS, 1, 'vllm', { engines: 2, kvStore: STORE });
-  apart = await startEngine('vllm', { speed: 1, lengths: { name: 'long', lengthOf: () => TOKENS } });
+  apart = await startEngine('vllm', { speed: 1, lengths: { name: 'long', getLength: () => TOKENS } });
 });
 afterEach(async () => {
   await bench.end();
@@ -69,24 +69,24 @@ it('moves requests within a store of servers without a second prefill, with the 
   await client.call(pool, 'rebalance.execute', { planId: 'within' });
   const states = async (planId: string) => (await client.call(pool, 'rebalance.status', { planId })).states;
   await expect.poll(() => states('within')).toEqual({ moved: planned.length });
-  await expect.poll(async () => (await stateOf(inStore[1])).requests.received).toBe(planned.length);
-  expect((await stateOf(inStore[1])).prefillTokens).toBe(0);
+  await expect.poll(async () => (await fetchState(inStore[1])).requests.received).toBe(planned.length);
+  expect((await fetchState(inStore[1])).prefillTokens).toBe(0);
 
   // A move to a server outside of the store prefills all tokens of the request again.
   const moved = new Set(plan.results.map(({ requestId }) => requestId));
-  const requestId = Array.from({ length: SAMPLES }, (_, index) => requestIdOf(bench.job, 'g', index)).find(
+  const requestId = Array.from({ length: SAMPLES }, (_, index) => buildRequestId(bench.job, 'g', index)).find(
     (id) => !moved.has(id),
   )!;
   await client.call(pool, 'rebalance.execute', { planId: 'apart', moves: [{ requestId, targetServerId: 's3' }] });
   await expect.poll(() => states('apart')).toEqual({ moved: 1 });
-  await expect.poll(async () => (await stateOf(apart.url)).prefillTokens).toBeGreaterThan(20);
+  await expect.poll(async () => (await fetchState(apart.url)).prefillTokens).toBeGreaterThan(20);
 
   for (const engines of [bench.engine, apart]) engines.setSpeed(LAST_SPEED);
   const identity = { id: 'g', line: 1, prompt: PROMPT, samples: SAMPLES, lengths: [TOKENS] };
   const expected = Array.from({ length: SAMPLES }, (_, index) => trueTokens(bench.job, identity, index));
   expect(await bench.tokensOfGroup()).toEqual(expected);
-  for (const url of [...inStore, apart.url]) expect(await stateOf(url)).toMatchObject({ resumeMismatches: 0 });
-  expect((await stateOf(inStore[1])).prefillTokens).toBe(0);
+  for (const url of [...inStore, apart.url]) expect(await fetchState(url)).toMatchObject({ resumeMismatches: 0 });
+  expect((await fetchState(inStore[1])).prefillTokens).toBe(0);
   const { requests } = await bench.counts();
   expect(requests).toMatchObject({ submitted: SAMPLES, finished: SAMPLES, running: 0, pending: 0, cutting: 0 });
 });

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isBroomwagonError, requestIdOf, type MoveState } from '@broomwagon/contracts';
+import { isBroomwagonError, buildRequestId, type MoveState } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { decode } from '../lab/engine-simulator/src/zoo/zoo-run';
-import { killAtRandom, randomOf } from './system/chaos';
-import { dataSet, faultsOf } from './system/data-set';
+import { killAtRandom, createRandom } from './system/chaos';
+import { dataSet, findFaults } from './system/data-set';
 import { TestSystem } from './system/test-system';
 import { changeBehaviours } from './system/zoo-chaos';
 
@@ -33,7 +33,7 @@ describe('requests moved at random while rounds are cut, processes killed and en
       await mover.stop();
       pairs = await behaviours.stop();
     }
-    expect(faultsOf('job', PROMPTS, trained.lines)).toEqual([]);
+    expect(findFaults('job', PROMPTS, trained.lines)).toEqual([]);
     for (const { text, tokenIds } of trained.lines) expect(text).toBe(decode(tokenIds!));
     expect(pairs).toBeGreaterThan(2);
     const segments = trained.lines.map((line) => new Set(line.segments.map(({ serverId }) => serverId)).size);
@@ -53,11 +53,11 @@ function moveAtRandom(system: TestSystem, job: string) {
   const stopping = new AbortController();
   const states = new Map<MoveState, number>();
   const planIds: string[] = [];
-  const random = randomOf(inject('seed'));
+  const random = createRandom(inject('seed'));
   const pick = (count: number): number => Math.floor(random() * count);
   const work = (async () => {
     while (!stopping.signal.aborted) {
-      const drawn = Array.from({ length: 24 }, () => requestIdOf(job, PROMPTS[pick(PROMPTS.length)]!.id, pick(4)));
+      const drawn = Array.from({ length: 24 }, () => buildRequestId(job, PROMPTS[pick(PROMPTS.length)]!.id, pick(4)));
       const moves = [...new Set(drawn)].map((requestId) => ({ requestId, targetServerId: `engine-${pick(ENGINES)}` }));
       const planId = randomUUID();
       try {

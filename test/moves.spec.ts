@@ -1,8 +1,8 @@
-import { requestIdOf, type MoveStatus, type RebalanceStatus, type WantedMove } from '@broomwagon/contracts';
+import { buildRequestId, type MoveStatus, type RebalanceStatus, type WantedMove } from '@broomwagon/contracts';
 import { ENGINE_PRESETS, stepSeconds } from '@broomwagon/models';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { setFailpoints } from '../libs/platform/src/failpoint';
-import { inEngine, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inEngine, startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { SEED, trueTokens } from './system/data-set';
 import { ServiceBench } from './system/service-bench';
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => bench.close());
 beforeEach(async () => {
   await bench.begin(() => TOKENS);
-  other = await startEngine('vllm', { speed: 1, lengths: { name: 'long', lengthOf: () => TOKENS } });
+  other = await startEngine('vllm', { speed: 1, lengths: { name: 'long', getLength: () => TOKENS } });
 });
 afterEach(async () => {
   setFailpoints('');
@@ -60,13 +60,13 @@ async function begin(
     maxInflight: 64,
   });
 }
-const requestId = (index = 0) => requestIdOf(JOB, 'g', index);
+const requestId = (index = 0) => buildRequestId(JOB, 'g', index);
 function execute(moves: WantedMove[], planId = `p${plans++}`): Promise<RebalanceStatus> {
   return bench.client.call(bench.pool, 'rebalance.execute', { planId, moves });
 }
-const statusOf = (planId: string) => bench.client.call(bench.pool, 'rebalance.status', { planId });
+const readStatus = (planId: string) => bench.client.call(bench.pool, 'rebalance.status', { planId });
 async function stateOfMove(planId: string): Promise<MoveStatus['state']> {
-  return (await statusOf(planId)).results[0]!.state;
+  return (await readStatus(planId)).results[0]!.state;
 }
 const tokensOfSamples = () => bench.tokensOfGroup();
 const expected = (samples: number) =>
@@ -86,22 +86,22 @@ describe('a move with a real worker and two engines', () => {
       await expect.poll(() => stateOfMove(planId)).toBe('moved');
       await expect.poll(() => inEngine(other.url)).toBe(targetServerId === 's2' ? 1 : 0);
       // The target generates some tokens before the next move.
-      const { tokensMade } = await stateOf(targetServerId === 's2' ? other.url : bench.engine.url);
+      const { tokensMade } = await fetchState(targetServerId === 's2' ? other.url : bench.engine.url);
       const target = targetServerId === 's2' ? other.url : bench.engine.url;
-      await expect.poll(async () => (await stateOf(target)).tokensMade).toBeGreaterThan(tokensMade + 2);
+      await expect.poll(async () => (await fetchState(target)).tokensMade).toBeGreaterThan(tokensMade + 2);
     }
     expect(await tokensOfSamples()).toEqual(expected(2));
     const { groups } = await bench.client.call(bench.pool, 'round.results', { job: JOB, roundId: 'r1' });
     expect(groups[0]!.samples[0]!.segments.map(({ serverId }) => serverId)).toEqual(['s1', 's2', 's1', 's2']);
     expect(groups[0]!.cuts).toBe(0);
-    expect([await stateOf(bench.engine.url), await stateOf(other.url)].map((one) => one.resumeMismatches)).toEqual([
-      0, 0,
-    ]);
+    expect(
+      [await fetchState(bench.engine.url), await fetchState(other.url)].map((one) => one.resumeMismatches),
+    ).toEqual([0, 0]);
     // The times of a move are reported with the end of the attempt at the latest.
     const number = expect.any(Number) as number;
     const times = { stopMs: number, placeMs: number, resumeMs: number, firstTokenMs: number };
     for (const round of [0, 1, 2]) {
-      expect((await statusOf(`hop-${round}`)).results).toEqual([expect.objectContaining({ state: 'moved', times })]);
+      expect((await readStatus(`hop-${round}`)).results).toEqual([expect.objectContaining({ state: 'moved', times })]);
     }
     // Three moves have four phases each.
     expect((await bench.metric('move_phase_seconds_count')) - timed).toBe(12);
@@ -109,13 +109,13 @@ describe('a move with a real worker and two engines', () => {
 
   it('knows by their streams which requests wait in their engine, and moves these first and free', async () => {
     await bench.engine.close();
-    const lengths = { name: 'long', lengthOf: () => TOKENS };
+    const lengths = { name: 'long', getLength: () => TOKENS };
     const parameters = { ...ENGINE_PRESETS['7b-8k'], slots: 2 };
     bench.engine = await startEngine('vllm', { speed: 1, lengths, parameters });
     // Without reports of the engine, only the streams show which requests wait.
     await begin(6, { waitingAfterMs: 200 }, { probe: false });
     const waiting = async () =>
-      (await stateOf(bench.engine.url)).table.filter(({ state }) => state === 'waiting').length;
+      (await fetchState(bench.engine.url)).table.filter(({ state }) => state === 'waiting').length;
     expect(await waiting()).toBe(4);
     await bench.client.call(bench.pool, 'rebalance.configure', { tiers: [8, 4], minRemainingTokens: 1 });
     const planned = async (planId: string) => {
@@ -161,7 +161,7 @@ describe('a move with a real worker and two engines', () => {
     const moves = [0, 1, 2, 3].map((index) => ({ requestId: requestId(index), targetServerId: 's2' }));
     const { planId } = await execute(moves);
     expect(await tokensOfSamples()).toEqual(expected(4));
-    const { states } = await statusOf(planId);
+    const { states } = await readStatus(planId);
     expect(Object.keys(states).filter((state) => state !== 'moved')).toEqual(['completed-first']);
     expect((await bench.counts()).requests).toMatchObject({ submitted: 4, finished: 4 });
   });
@@ -220,7 +220,7 @@ describe('a pool that rebalances by itself', () => {
     const [tokens, graphTiers] = [6_000, EAGER.tiers.toReversed()];
     const times = { stepBaseSeconds: 0, stepPerSequenceSeconds: 0.01, stepPerKvTokenSeconds: 0 };
     const parameters = { ...ENGINE_PRESETS['7b-8k'], ...times, graphTiers };
-    const slow = { speed: 1, lengths: { name: 'long', lengthOf: () => tokens }, parameters };
+    const slow = { speed: 1, lengths: { name: 'long', getLength: () => tokens }, parameters };
     const engines = [await startEngine('vllm', slow), await startEngine('vllm', slow)] as const;
     [bench.engine, other] = engines;
     await bench.client.call(bench.pool, 'rebalance.configure', { mode: 'on', ...EAGER });
@@ -228,7 +228,7 @@ describe('a pool that rebalances by itself', () => {
     await expect.poll(() => inEngine(other.url)).toBe(4);
     for (const engine of engines) engine.setSpeed(2_000);
     expect((await tokensOfSamples()).map(({ length }) => length)).toEqual(Array(8).fill(tokens));
-    const busySeconds = await Promise.all(engines.map(async ({ url }) => (await stateOf(url)).busySeconds));
+    const busySeconds = await Promise.all(engines.map(async ({ url }) => (await fetchState(url)).busySeconds));
     // The speedup stays below 2, because the first steps are as slow as without moves.
     expect((tokens * stepSeconds(parameters, 8, 0)) / Math.max(...busySeconds)).toBeGreaterThan(1.8);
   });

@@ -23,7 +23,7 @@ beforeAll(async () => {
     redisUrl: servers.redisUrl('admin'),
     nats: servers.natsConfig('gateway'),
     keyPrefix: 'rollout',
-    environmentOf: (app) => servers.environmentOf(app),
+    getEnvironment: (app) => servers.getEnvironment(app),
     environment: { REDIS_KEY_PREFIX: 'rollout', ADMIN_TOKEN_SHA256: hashOfToken(ADMIN_TOKEN) },
   });
   await Promise.all([system.startApp('gateway', 'gateway-1'), system.startApp('admin-api', 'admin-api-1')]);
@@ -46,7 +46,7 @@ const admin = (path: string, body?: object, more?: RequestInit) =>
 async function trainOverNats(): Promise<void> {
   const out = mkdtempSync(join(system.folder, 'trainer-'));
   const settings = { job: 'j', prompts: PROMPTS, groups: PROMPTS, samples: SAMPLES };
-  const trainer = await startExampleTrainer(system, out, settings, servers.environmentOf('trainer'));
+  const trainer = await startExampleTrainer(system, out, settings, servers.getEnvironment('trainer'));
   expect([(await trainer.exited).code, await trainer.logTail(5)]).toEqual([0, expect.stringContaining('stepsTrained')]);
 }
 
@@ -89,7 +89,7 @@ async function administer(): Promise<void> {
 
 async function audit(): Promise<string> {
   const program = ['dist/apps/load-balancer/src/audit.cli.js', '--pool', system.pool];
-  const env = { ...process.env, ...servers.environmentOf('auditor'), REDIS_KEY_PREFIX: 'rollout' };
+  const env = { ...process.env, ...servers.getEnvironment('auditor'), REDIS_KEY_PREFIX: 'rollout' };
   return (await promisify(execFile)(process.execPath, program, { env })).stdout;
 }
 

@@ -10,7 +10,7 @@ import {
   type OperationName,
   OPERATIONS,
   replicaSubject,
-  subjectOf,
+  buildSubject,
   workerCommandSubject,
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, type MessagingConnection } from '@broomwagon/messaging';
@@ -95,7 +95,7 @@ describe.each(ROLES)('NATS refuses to the user %s', (role) => {
       NATS_ROLES[caller]!.calls.some((name) => OPERATIONS[name].owner === role) ||
       (caller.startsWith('admin') && /-|worker|gateway/.test(role));
     const mayPublish: [subject: string, may: boolean][] = [
-      ...NAMES.map((name): [string, boolean] => [subjectOf(POOL, name), calls.includes(name)]),
+      ...NAMES.map((name): [string, boolean] => [buildSubject(POOL, name), calls.includes(name)]),
       ...NAMES.map((name): [string, boolean] => [replicaSubject('r', POOL, name), calls.includes(name)]),
       ...Object.entries(OTHER_PUBLISHERS).map(([subject, roles]): [string, boolean] => [subject, roles.includes(role)]),
       ...Object.keys(NATS_ROLES).map((caller): [string, boolean] => [`_INBOX.${caller}.a.b`, answers(caller)]),
@@ -113,10 +113,10 @@ describe.each(ROLES)('NATS refuses to the user %s', (role) => {
     const wanted: typeof SUBSCRIBERS = [
       ...SUBSCRIBERS,
       ...ROLES.map((other): (typeof SUBSCRIBERS)[0] => [`_INBOX.${other}.>`, undefined, [other]]),
-      ...NAMES.map((name): (typeof SUBSCRIBERS)[0] => [subjectOf('*', name), OPERATIONS[name].owner, owned(name)]),
+      ...NAMES.map((name): (typeof SUBSCRIBERS)[0] => [buildSubject('*', name), OPERATIONS[name].owner, owned(name)]),
       ...NAMES.map((name): (typeof SUBSCRIBERS)[0] => [replicaSubject('r', '*', name), undefined, owned(name)]),
       // Without the queue group a user would read all requests, beside the service.
-      ...NAMES.map((name): (typeof SUBSCRIBERS)[0] => [subjectOf('*', name), undefined, NO_ROLE]),
+      ...NAMES.map((name): (typeof SUBSCRIBERS)[0] => [buildSubject('*', name), undefined, NO_ROLE]),
     ];
     const label = (subject: string, queue?: string) => `${subject} ${queue ?? ''}`;
     const refused: string[] = [];
@@ -160,7 +160,7 @@ it.each([
 describe('a program whose user lacks a permission', () => {
   it('gets FORBIDDEN at once for a request, with the subject and the user', async () => {
     const connection = await connectNats(servers.natsConfig('worker'));
-    const subject = subjectOf(POOL, 'lb.decisions');
+    const subject = buildSubject(POOL, 'lb.decisions');
     const request = new MessagingClient(connection).request(subject, {}, { timeoutMs: 600_000 });
     await expect(request).rejects.toMatchObject({
       code: 'FORBIDDEN',

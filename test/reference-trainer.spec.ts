@@ -191,7 +191,7 @@ describe('npm start', () => {
         'trainer-coordinator': 'trainer-coordinator',
         'load-balancer': 'load-balancer',
       };
-      for (const program of Object.keys(names)) process.kill(childOf(run.pid!, program)!, 'SIGKILL');
+      for (const program of Object.keys(names)) process.kill(findChild(run.pid!, program)!, 'SIGKILL');
       for (const name of Object.values(names)) {
         await expect.poll(output).toMatch(new RegExp(`${name} ended \\(SIGKILL\\); it is restarted`));
         await expect.poll(output).toMatch(new RegExp(`${name} runs again`));
@@ -230,19 +230,19 @@ function processes(): string[] {
     return execFileSync('ps', ['-Aww', '-E', '-o', 'pid=,command='], { encoding: 'utf8' }).split('\n');
   }
   const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return ids.map((id) => ['cmdline', 'environ'].map((file) => textOf(`/proc/${id}/${file}`)).join(' '));
+  return ids.map((id) => ['cmdline', 'environ'].map((file) => readText(`/proc/${id}/${file}`)).join(' '));
 }
 
 /** The child of a process whose command begins with this program; its watchdog is a shell. */
-function childOf(parent: number, program: string): number | undefined {
-  const isChild = (id: string) => new RegExp(`\\) \\S ${parent} `).test(textOf(`/proc/${id}/stat`));
-  const runs = (id: string) => textOf(`/proc/${id}/cmdline`).split(' ', 2).join(' ').includes(program);
+function findChild(parent: number, program: string): number | undefined {
+  const isChild = (id: string) => new RegExp(`\\) \\S ${parent} `).test(readText(`/proc/${id}/stat`));
+  const runs = (id: string) => readText(`/proc/${id}/cmdline`).split(' ', 2).join(' ').includes(program);
   return readdirSync('/proc')
     .filter((id) => /^\d+$/.test(id) && isChild(id) && runs(id))
     .map(Number)[0];
 }
 
-function textOf(path: string): string {
+function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8').replaceAll('\0', ' ');
   } catch {

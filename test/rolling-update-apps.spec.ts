@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { hashOfToken } from '@broomwagon/state';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { dataSet, faultsOf } from './system/data-set';
+import { dataSet, findFaults } from './system/data-set';
 import { Deployment } from './system/deployment';
 import { readEvents } from './system/event-reader';
-import { eventsOf, post, type Reply } from './system/gateway';
+import { parseEvents, post, type Reply } from './system/gateway';
 import { TestSystem } from './system/test-system';
 
 /** `npm run test:faults` builds the release before this one, and replaces as many pods as the chart has. */
@@ -40,7 +40,7 @@ beforeAll(async () => {
     registersEngines: false,
     prompts: PROMPTS,
     speed: 20,
-    environmentOf: (app) => ({
+    getEnvironment: (app) => ({
       // A busy machine may stand still for seconds.
       WORKER_TTL_MS: '6000',
       ...(app === 'gateway' ? { API_KEYS: 'off' } : {}),
@@ -59,7 +59,7 @@ async function train(): Promise<void> {
   while (!stopping.signal.aborted) {
     const job = `job-${done.jobs}`;
     const { lines } = await system.train(job, PROMPTS, { groupsPerStep: 2, policy: 'resume' });
-    expect(faultsOf(job, PROMPTS, lines)).toEqual([]);
+    expect(findFaults(job, PROMPTS, lines)).toEqual([]);
     done.jobs += 1;
   }
 }
@@ -78,7 +78,7 @@ async function acquire(caller: number): Promise<void> {
 }
 
 /** Half of the responses end while an old pod still waits in preStop, the others are cut there and continued. */
-const tokensOf = (client: number) => (client % 2 === 0 ? 1_000 : 30_000);
+const getTokenCount = (client: number) => (client % 2 === 0 ? 1_000 : 30_000);
 
 /** Adds the code of a connection that failed to `broken`; throws other errors again. */
 function noteFailure(error: NodeJS.ErrnoException): undefined {
@@ -104,7 +104,7 @@ function noteError(error: Reply['body'], about: string): undefined {
 
 /** Generates the same response again and again, as a stream, and compares its tokens. */
 async function generate(client: number): Promise<void> {
-  const max_tokens = tokensOf(client);
+  const max_tokens = getTokenCount(client);
   const sampling = { max_tokens, min_tokens: max_tokens, temperature: 0, seed: client, return_token_ids: true };
   const body = { model: 'simulated', prompt: [1_000 + client, 7, 9], stream: true, ...sampling };
   let first: number[] | undefined;
@@ -114,7 +114,7 @@ async function generate(client: number): Promise<void> {
       const url = `${deployments.gateway.url((client >> 1) + attempt)}/v1/completions`;
       const reply = await post(url, body, headers);
       if (reply.status !== 200) return noteError(reply.body.error, `response of client ${client}`);
-      const events = eventsOf(String(reply.body)) as Reply['body'][];
+      const events = parseEvents(String(reply.body)) as Reply['body'][];
       const failed = events.find((event) => event?.error !== undefined);
       if (failed !== undefined) return noteError(failed.error, `stream of client ${client}`);
       expect(events.at(-1), 'the end of a stream').toBeNull();
@@ -153,7 +153,7 @@ async function moreOfAll(): Promise<void> {
   await expect.poll(still, { timeout: TIMEOUT_MS / 4 }).toEqual([]);
 }
 
-async function commitOf(app: string, pod: string): Promise<string | undefined> {
+async function readCommit(app: string, pod: string): Promise<string | undefined> {
   const page = await system.metrics(pod);
   return new RegExp(`^broomwagon_build_info\\{.*commit="([^"]*)".*app="${app}"`, 'm').exec(page)?.[1];
 }
@@ -178,10 +178,10 @@ it(
       await moreOfAll();
       for (const app of APPS) {
         const [old] = deployments[app].endpoints;
-        const oldCommit = await commitOf(app, old!);
+        const oldCommit = await readCommit(app, old!);
         await deployments[app].update(NEW_BUILD);
         expect(deployments[app].endpoints).toHaveLength(REPLICAS);
-        const commits = await Promise.all(deployments[app].endpoints.map((pod) => commitOf(app, pod)));
+        const commits = await Promise.all(deployments[app].endpoints.map((pod) => readCommit(app, pod)));
         for (const commit of commits) expect(commit === oldCommit).toBe(OLD_BUILD === undefined);
         await moreOfAll();
       }

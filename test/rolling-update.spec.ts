@@ -1,7 +1,7 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { dataSet, faultsOf } from './system/data-set';
+import { dataSet, findFaults } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 const APPS = ['load-balancer', 'trainer-coordinator'];
@@ -12,7 +12,7 @@ const releases: string[] = [];
 let system: TestSystem;
 
 /** The built code with another schema version, in a folder where it finds its packages. */
-function releaseOf(schemaVersion: number): string {
+function createRelease(schemaVersion: number): string {
   const folder = join('dist', `.release-${process.pid}-${schemaVersion}`);
   releases.push(folder);
   for (const part of ['apps', 'libs']) cpSync(join('dist', part), join(folder, part), { recursive: true });
@@ -36,13 +36,13 @@ const startAll = (replica: number, release?: string) =>
   Promise.all(APPS.map((app) => system.startApp(app, `${app}-${replica}`, {}, undefined, release)));
 
 it('jobs are trained exactly once while replicas are updated and set back under load', async () => {
-  const next = releaseOf(2);
+  const next = createRelease(2);
   const load = { isOn: true, jobs: 0 };
   const train = async () => {
     while (load.isOn) {
       const job = `job-${load.jobs}`;
       const { lines } = await system.train(job, PROMPTS, { groupsPerStep: GROUPS_PER_STEP, policy: 'resume' });
-      expect(faultsOf(job, PROMPTS, lines)).toEqual([]);
+      expect(findFaults(job, PROMPTS, lines)).toEqual([]);
       load.jobs++;
     }
   };
@@ -63,7 +63,7 @@ it('jobs are trained exactly once while replicas are updated and set back under 
     await moreJobs();
 
     // A replica two releases ahead of the others refuses to start, with this reason, and the others go on.
-    const tooNew = system.startApp('load-balancer', 'load-balancer-3', {}, undefined, releaseOf(4));
+    const tooNew = system.startApp('load-balancer', 'load-balancer-3', {}, undefined, createRelease(4));
     await expect(tooNew).rejects.toThrow(/Live replicas cannot read pools of schema 4.*\(schema 2\)/s);
 
     // Back to the release before, which reads schema 2.

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { TestSystem } from './system/test-system';
 
 /** Length of the responses of each job, which identifies the job of a request in the engine. */
@@ -12,7 +12,7 @@ let engine: Awaited<ReturnType<typeof startEngine>>;
 
 beforeEach(async () => {
   system = await TestSystem.start({ engines: 0, workers: 1, environment });
-  engine = await startEngine('vllm', { lengths: { name: 'long', lengthOf: () => 1_000 } });
+  engine = await startEngine('vllm', { lengths: { name: 'long', getLength: () => 1_000 } });
 });
 afterEach(async () => {
   await system.stop();
@@ -48,7 +48,7 @@ it('gives the room of a full pool to the round with the higher priority first', 
       .poll(async () => (await system.call('round.status', { job, roundId })).state, { timeout: 20_000 })
       .toBe('completed');
   }
-  const { table } = await stateOf(engine.url);
+  const { table } = await fetchState(engine.url);
   // In the table of the engine, the request that ended last comes first.
   const inTurn = table.map(({ made }) => made).toReversed();
   const times = (tokens: number) => Array.from({ length: GROUPS }, () => tokens);

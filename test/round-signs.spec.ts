@@ -3,7 +3,7 @@ import { inject, startEngine } from '../lab/engine-simulator/src/test-engine';
 import { ServiceBench } from './system/service-bench';
 
 const TOKENS = 40;
-const lengths = { name: 'test', lengthOf: () => TOKENS };
+const lengths = { name: 'test', getLength: () => TOKENS };
 
 let bench: ServiceBench;
 let second: Awaited<ReturnType<typeof startEngine>>;
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 beforeEach(async () => {
-  await bench.begin(lengths.lengthOf, 20);
+  await bench.begin(lengths.getLength, 20);
   second = await startEngine('vllm', { speed: 20, lengths });
 });
 afterEach(async () => {

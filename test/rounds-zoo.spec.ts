@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { TAIL_POLICIES, type TailPolicy, type TailPolicyName } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { inEngine, selectZoo, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inEngine, selectZoo, startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { lengthSource } from '../lab/engine-simulator/src/tokens/length-source';
 import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults';
 import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
@@ -146,7 +146,7 @@ describe('rounds on engines that show pairs of behaviours', () => {
           const { url } = engines[index]!;
           const cannotStop = NEVER_ENDING.every((name) => entries.includes(name));
           if (!cannotStop) await expect.poll(() => inEngine(url)).toBe(0);
-          expect((await stateOf(url)).resumeMismatches).toBe(0);
+          expect((await fetchState(url)).resumeMismatches).toBe(0);
         }
         await expect.poll(() => system.call('lb.status', {})).toMatchObject({ leases: 0, waiters: 0 });
       }),

@@ -1,6 +1,6 @@
 import { startNats, startRedis, type ServerHandle, testNatsUrl, testRedisUrl } from '@broomwagon/testing';
 import { afterEach, describe, expect, it } from 'vitest';
-import { dataSet, faultsOf } from './system/data-set';
+import { dataSet, findFaults } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 const PROMPTS = dataSet(24, 4);
@@ -28,7 +28,7 @@ describe('servers in the middle of a step', () => {
       await server.kill();
       await server.restart();
       const { lines, steps } = await training;
-      expect(faultsOf('job', PROMPTS, lines)).toEqual([]);
+      expect(findFaults('job', PROMPTS, lines)).toEqual([]);
       expect(steps).toHaveLength(PROMPTS.length / 8);
       await system.expectAtRest();
     },

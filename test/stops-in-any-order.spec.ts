@@ -7,7 +7,7 @@ import {
   type Epoch,
   isBroomwagonError,
   type LeaseGrant,
-  subjectOf,
+  buildSubject,
   workerCommandSubject,
 } from '@broomwagon/contracts';
 import { engineRequestId } from '@broomwagon/engines';
@@ -104,7 +104,7 @@ class Run {
     private readonly trainerEpoch: Epoch,
     private readonly decide: (choices: number) => number,
   ) {
-    bench.client.messaging.subscribe(subjectOf(bench.pool, 'request.save'), (body) => {
+    bench.client.messaging.subscribe(buildSubject(bench.pool, 'request.save'), (body) => {
       const { requestId, attempt } = body as unknown as SaveRequest;
       const names = this.attempts.get(requestId) ?? [];
       this.attempts.set(requestId, [...names, engineRequestId(requestId, attempt)]);

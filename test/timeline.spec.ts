@@ -28,8 +28,8 @@ afterAll(async () => {
   await bench?.close();
 });
 
-const routeOf = (id: string) => ROUTES.find((route) => (route.id ?? route.operation) === id)!;
-const read = (id: string, fields: object = {}) => api.call(routeOf(id), { pool: bench.pool, job: JOB, ...fields });
+const findRoute = (id: string) => ROUTES.find((route) => (route.id ?? route.operation) === id)!;
+const read = (id: string, fields: object = {}) => api.call(findRoute(id), { pool: bench.pool, job: JOB, ...fields });
 
 /** Waits until the timeline of a round has an event of this type. */
 async function timelineUntil(roundId: RoundId, type: PoolEvent['type']): Promise<PoolEvent[]> {
@@ -75,12 +75,12 @@ async function close(roundId: RoundId, trainerEpoch: Epoch): Promise<number> {
 describe('the timeline of a round', () => {
   let shortTokens: number | undefined;
   /** Endless responses. Once `shortTokens` is set, an attempt of the group `short` ends after that many more tokens. */
-  const lengthOf = ({ promptText, madeTokens }: SampleIdentity): number =>
+  const getLength = ({ promptText, madeTokens }: SampleIdentity): number =>
     promptText?.includes('short') && shortTokens !== undefined ? madeTokens + shortTokens : 8_000;
 
   it('has each attempt with its phases: a move, a change of weights, a cut', async () => {
-    await bench.begin(lengthOf);
-    const other = await startEngine('vllm', { speed: 1, lengths: { name: 'test', lengthOf } });
+    await bench.begin(getLength);
+    const other = await startEngine('vllm', { speed: 1, lengths: { name: 'test', getLength } });
     const { client, pool } = bench;
     const registerOther = (weightVersion?: number) =>
       client.call(pool, 'server.register', {
@@ -227,11 +227,11 @@ describe('the frontier of a job', () => {
   async function frontier(groups: number): Promise<JobFrontierReply> {
     await expect.poll(async () => (await read('job.frontier')).body.recordedGroups).toBe(groups);
     const { body, ...answer } = await read('job.frontier');
-    expect(api.fault(routeOf('job.frontier'), { ...answer, body })).toBeUndefined();
+    expect(api.fault(findRoute('job.frontier'), { ...answer, body })).toBeUndefined();
     return body as JobFrontierReply;
   }
 
-  const nameOf = ({ policy, overProvision }: FrontierWhatIf): string => `${policy} ${overProvision}`;
+  const formatPolicyName = ({ policy, overProvision }: FrontierWhatIf): string => `${policy} ${overProvision}`;
 
   it('shows speed and cost of its steps, and of other policies on its samples', async () => {
     expect(await train([120, 20, 20, 20, 120, 20, 20, 20], 2, { name: 'resume', overProvision: 1.5 })).toEqual([
@@ -240,7 +240,7 @@ describe('the frontier of a job', () => {
     ]);
     const { steps, whatIf, partialGroups } = await frontier(8);
     expect(steps.map(({ step }) => step)).toEqual([1, 2, 3, 4]);
-    expect(whatIf.map(nameOf)).toEqual([
+    expect(whatIf.map(formatPolicyName)).toEqual([
       'resume 1.5',
       'wait 1',
       'regenerate 1.25',

@@ -27,7 +27,7 @@ async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(await request.toArray()).toString('utf8');
 }
 
@@ -36,7 +36,7 @@ async function startCollector() {
   const spans: Span[] = [];
   const url = await listen(
     createServer(async (request, response) => {
-      const { resourceSpans } = JSON.parse(await bodyOf(request)) as {
+      const { resourceSpans } = JSON.parse(await readBody(request)) as {
         resourceSpans: { scopeSpans: { spans: Span[] }[] }[];
       };
       spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans).flatMap((scope) => scope.spans));
@@ -54,7 +54,7 @@ async function startTracedEngine() {
   const url = await listen(
     createServer(async (request, response) => {
       if (request.url!.endsWith('/completions')) traceparents.push(String(request.headers.traceparent));
-      const body = await bodyOf(request);
+      const body = await readBody(request);
       const headers = { 'content-type': 'application/json' };
       const answer = await fetch(engine.url + request.url, {
         method: request.method,

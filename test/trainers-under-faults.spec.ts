@@ -32,7 +32,7 @@ const PROMPTS = examplePrompts(LENGTHS.length, SAMPLES).map((prompt, index) => (
 }));
 const lengths: LengthSource = {
   name: 'schedules',
-  lengthOf({ promptText, script }) {
+  getLength({ promptText, script }) {
     const { lengths: all } = PROMPTS.find(({ prompt }) => prompt.text === promptText)!;
     return all[script.sampleKey % all.length]!;
   },

@@ -4,7 +4,7 @@ import { compareBehaviours, observeVllm, VLLM_ENTRIES } from './engines/vllm-beh
 
 let engines: Awaited<ReturnType<typeof startEngine>>[];
 beforeEach(async () => {
-  const options = { lengths: { name: 'test', lengthOf: () => 100 }, streamMs: 0 };
+  const options = { lengths: { name: 'test', getLength: () => 100 }, streamMs: 0 };
   engines = [await startEngine('vllm', options), await startEngine('vllm', options)];
 });
 afterEach(() => Promise.all(engines.map((engine) => engine.close())));

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { Operations } from '../lab/reference-trainer/src/loop/operations';
 import { findEngines, Fleet } from '../lab/reference-trainer/src/fleet/fleet';
 import { startEngine } from '../lab/engine-simulator/src/test-engine';
-import { dataSet, faultsOf } from './system/data-set';
+import { dataSet, findFaults } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 const PROMPTS = dataSet(16, 4);
@@ -79,7 +79,7 @@ it('registers dead engines each time: none becomes ready, and each sample needs 
     expect(readyServers).toBeLessThanOrEqual(LIVE.length);
     expect(LIVE).toEqual(expect.arrayContaining(serverIds));
   }
-  expect(faultsOf('job', PROMPTS, lines)).toEqual([]);
+  expect(findFaults('job', PROMPTS, lines)).toEqual([]);
   const attempts = lines.flatMap(({ segments }) => segments.map(({ attempt }) => attemptNumber(attempt)));
   expect(new Set(attempts)).toEqual(new Set([1]));
   expect([...returned.values()]).toEqual(Array.from({ length: STEPS }, () => ({})));
@@ -92,7 +92,7 @@ it('resumes groups under the next weights, and throws no token away for its vers
     tail: { maxVersionSpan: 1, maxCuts: 1 },
     setWeightVersion: (version, trainer) => fleet.setWeightVersion(version, trainer),
   });
-  expect(faultsOf('cut', PROMPTS, lines)).toEqual([]);
+  expect(findFaults('cut', PROMPTS, lines)).toEqual([]);
   const { summary } = await system.call('job.ledger', { job: 'cut' });
   expect(summary.versionSpan.max).toBe(1);
   expect(summary.waste.byReason).not.toHaveProperty('version-span');

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { dataSet, faultsOf } from './system/data-set';
+import { dataSet, findFaults } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 const PROMPTS = dataSet(16, 4);
@@ -26,7 +26,7 @@ describe('a worker that vanishes in the middle of a step', () => {
     const liveWorkers = async () => (await system.call('lb.status', {})).workers;
     await expect.poll(liveWorkers, { timeout: 2 * WORKER_TTL_MS + SLACK_MS }).toBe(1);
     const { lines, steps } = await training;
-    expect(faultsOf('killed', PROMPTS, lines)).toEqual([]);
+    expect(findFaults('killed', PROMPTS, lines)).toEqual([]);
     expect(steps).toHaveLength(2);
     await worker.start();
   });
@@ -43,7 +43,7 @@ describe('a worker that vanishes in the middle of a step', () => {
     worker.resume();
     await expect.poll(async () => ![undefined, before].includes(await epoch())).toBe(true);
     const { lines, steps } = await training;
-    expect(faultsOf('stopped', PROMPTS, lines)).toEqual([]);
+    expect(findFaults('stopped', PROMPTS, lines)).toEqual([]);
     expect(steps).toHaveLength(2);
     expect(await worker.logTail(200)).toMatch(/expired/);
   });

@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 /** The serious violations that axe finds: rule, element, and how to mend it. */
-async function violationsOf(page: Page): Promise<string[]> {
+async function findViolations(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<AxeResults>('axe.run()');
   return violations
@@ -55,7 +55,7 @@ describe.each(['light', 'dark'] as const)('the console in %s colors', (colorSche
     // Tokens are kept for a tab, so another one is signed out.
     const signedOut = await browser.open(api.url);
     await signedOut.getByRole('button', { name: 'Sign in' }).waitFor();
-    expect(await violationsOf(signedOut)).toEqual([]);
+    expect(await findViolations(signedOut)).toEqual([]);
     await signedOut.close();
   });
 
@@ -68,7 +68,7 @@ describe.each(['light', 'dark'] as const)('the console in %s colors', (colorSche
     for (const [path, { job, shown }] of Object.entries(CONTENTS)) {
       await page.goto(`${api.url}/#/${path}?job=${job}`);
       await page.locator(shown).first().waitFor();
-      violations[path] = await violationsOf(page);
+      violations[path] = await findViolations(page);
     }
     expect(violations).toEqual(Object.fromEntries(paths.map((path) => [path, []])));
   });
@@ -79,7 +79,7 @@ describe.each(['light', 'dark'] as const)('the console in %s colors', (colorSche
     await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).waitFor();
     // The dialog fades in: until the animation ends, its colors are mixed with the colors behind it.
     await page.evaluate('Promise.all(document.getAnimations().map((one) => one.finished))');
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await findViolations(page)).toEqual([]);
   });
 });
 
@@ -104,7 +104,7 @@ describe('an operator with a keyboard alone', () => {
       await page.keyboard.press('Tab');
     }
   };
-  const stateOf = async (serverId: string) => (await system.call('server.get', { serverId })).state;
+  const readState = async (serverId: string) => (await system.call('server.get', { serverId })).state;
 
   it('skips the navigation', async () => {
     await page.keyboard.press('Tab');
@@ -120,7 +120,7 @@ describe('an operator with a keyboard alone', () => {
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.getByRole('row').filter({ hasText: 'engine-0' }).locator('button:focus').waitFor();
-    expect(await stateOf('engine-0')).toBe('ready');
+    expect(await readState('engine-0')).toBe('ready');
   });
 
   it('drains a server with a confirmation, and undrains it', async () => {
@@ -137,7 +137,7 @@ describe('an operator with a keyboard alone', () => {
       await expect.poll(() => focused().textContent()).toBe(name);
       await page.keyboard.press('Enter');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
-      await expect.poll(() => stateOf(serverId)).toBe(state);
+      await expect.poll(() => readState(serverId)).toBe(state);
     }
   });
 });

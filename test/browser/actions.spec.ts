@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 const show = (page: Page, address: string) => page.goto(`${api.url}/#/${address}`);
-const stateOf = async (serverId: string) => (await system.call('server.get', { serverId })).state;
+const readState = async (serverId: string) => (await system.call('server.get', { serverId })).state;
 
 it('a viewer sees every action and can use none', async () => {
   const page = await browser.open(`${api.url}/#token=${await api.createToken('viewer')}`);
@@ -63,7 +63,7 @@ describe('an operator', () => {
     await inRow('engine-0', 'Drain').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
-    expect(await stateOf('engine-0')).toBe('ready');
+    expect(await readState('engine-0')).toBe('ready');
   });
 
   it('pauses the pool and resumes it', async () => {
@@ -78,7 +78,7 @@ describe('an operator', () => {
     const { requests } = await system.call('request.list', { job: 'running' });
     const serverId = requests.find((one) => one.serverId !== undefined)!.serverId!;
     await act(inRow(serverId, 'Drain'), 'Drain');
-    await expect.poll(() => stateOf(serverId)).toBe('draining');
+    await expect.poll(() => readState(serverId)).toBe('draining');
     await show(page, 'rebalance');
     await act(button('Plan'), 'Plan');
     await page.getByRole('cell', { name: 'leave' }).first().waitFor();
@@ -98,9 +98,9 @@ describe('an operator', () => {
     const serverId = requests.find((one) => one.serverId !== undefined)!.serverId!;
     await show(page, 'fleet');
     await act(inRow(serverId, 'Drain'), 'Drain');
-    await expect.poll(() => stateOf(serverId)).toBe('draining');
+    await expect.poll(() => readState(serverId)).toBe('draining');
     await act(inRow(serverId, 'Undrain'), 'Undrain');
-    await expect.poll(() => stateOf(serverId)).toBe('ready');
+    await expect.poll(() => readState(serverId)).toBe('ready');
   });
 
   it('reads why an action was refused, and the remedy', async () => {

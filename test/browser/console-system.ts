@@ -26,14 +26,14 @@ export async function startWithJobs(): Promise<{ system: TestSystem; api: AdminA
   await system.train('trained', FINITE, { groupsPerStep: 8, policy: 'resume' });
 
   const finite = FINITE[1]!;
-  const groups = [groupOf('short', finite), groupOf('endless', ENDLESS)];
+  const groups = [toSubmission('short', finite), toSubmission('endless', ENDLESS)];
   await system.openRound('cut', { groupsPerStep: 1, groups, policy: POLICY });
   await waitUntil(async () => (await system.call('job.status', { job: 'cut' })).longtail.groups === 1, {
     what: 'a group in the queue',
     timeoutMs: START_MS,
   });
 
-  const running = [groupOf('one', ENDLESS), groupOf('two', ENDLESS)];
+  const running = [toSubmission('one', ENDLESS), toSubmission('two', ENDLESS)];
   await system.openRound('running', { groupsPerStep: 1, groups: running, policy: POLICY });
   await waitUntil(async () => (await system.call('job.status', { job: 'running' })).requests.running === 4, {
     what: 'four running requests',
@@ -42,6 +42,6 @@ export async function startWithJobs(): Promise<{ system: TestSystem; api: AdminA
   return { system, api };
 }
 
-function groupOf(groupId: string, { prompt, samples, lengths }: TestPrompt): GroupSubmission {
+function toSubmission(groupId: string, { prompt, samples, lengths }: TestPrompt): GroupSubmission {
   return { groupId, samples, prompt, maxTokens: Math.max(...lengths), sampling: { seed: SEED } };
 }

@@ -26,12 +26,12 @@ const show = async (address: string, title: string) => {
   await page.goto(`${api.url}/#/${address}`);
   await page.getByRole('heading', { name: title, level: 1 }).waitFor();
 };
-const rowOf = (text: string) => page.getByRole('row').filter({ hasText: text });
+const findRow = (text: string) => page.getByRole('row').filter({ hasText: text });
 
 describe('the pages show the data of the API:', () => {
   it('fleet', async () => {
     await show('fleet', 'Fleet');
-    for (const id of ['engine-0', 'engine-1', 'engine-2', 'engine-3']) await rowOf(id).getByText('ready').waitFor();
+    for (const id of ['engine-0', 'engine-1', 'engine-2', 'engine-3']) await findRow(id).getByText('ready').waitFor();
     await page.getByText('of 4', { exact: true }).waitFor();
     await page.getByLabel('Filter servers by id, address or model').fill('engine-2');
     await expect.poll(() => page.getByRole('row').count()).toBe(2);
@@ -70,7 +70,7 @@ describe('the pages show the data of the API:', () => {
     await page.getByText('0 of 1 groups').waitFor();
     await page.getByText('resume, launches × 2').waitFor();
     await page.getByText(/^running 4$/).waitFor();
-    await rowOf('running/one/').first().waitFor();
+    await findRow('running/one/').first().waitFor();
     await show('round?job=trained', 'Round');
     await page.getByText('8 of 8 groups').waitFor();
     await page.getByRole('img', { name: /^Samples by length in tokens/ }).waitFor();
@@ -93,7 +93,7 @@ describe('the pages show the data of the API:', () => {
 
   it('tail queue', async () => {
     await show('tail?job=cut', 'Tail queue');
-    await rowOf('endless').getByText('0 of 2').waitFor();
+    await findRow('endless').getByText('0 of 2').waitFor();
     await page.getByRole('img', { name: /^Groups by number of cuts/ }).waitFor();
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Export as JSON lines' }).click();
@@ -117,19 +117,19 @@ describe('the pages show the data of the API:', () => {
         async () => {
           await system.call('server.fence', {
             serverId: 'engine-3',
-            epoch: await epochOf('engine-3'),
+            epoch: await readEpoch('engine-3'),
             reason: 'by the test',
           });
-          return rowOf('server.fenced').count();
+          return findRow('server.fenced').count();
         },
         { interval: 1_000 },
       )
       .toBeGreaterThan(0);
     await page.getByLabel('Filter events by text').fill('no such text');
-    await expect.poll(() => rowOf('server.fenced').count()).toBe(0);
+    await expect.poll(() => findRow('server.fenced').count()).toBe(0);
     await page.getByLabel('Filter events by text').fill('');
     await page.getByText('server', { exact: true }).click();
-    await expect.poll(() => rowOf('server.fenced').count()).toBe(0);
+    await expect.poll(() => findRow('server.fenced').count()).toBe(0);
   });
 
   it('decisions with their receipts', async () => {
@@ -151,11 +151,11 @@ describe('everybody can use the console:', () => {
     const dark = await Browser.start({ colorScheme: 'dark' });
     try {
       const other = await dark.open(`${api.url}/#token=${api.rootToken}`);
-      const schemeOf = () => other.locator('html').getAttribute('data-mantine-color-scheme');
+      const readScheme = () => other.locator('html').getAttribute('data-mantine-color-scheme');
       await other.getByRole('button', { name: 'Use light colors' }).waitFor();
-      expect(await schemeOf()).toBe('dark');
+      expect(await readScheme()).toBe('dark');
       await other.getByRole('button', { name: 'Use light colors' }).click();
-      await expect.poll(schemeOf).toBe('light');
+      await expect.poll(readScheme).toBe('light');
     } finally {
       await dark.close();
     }
@@ -170,10 +170,10 @@ describe('everybody can use the console:', () => {
     await page.getByText(/^UNAUTHENTICATED/).waitFor();
     await page.getByLabel('Token', { exact: true }).fill(api.rootToken);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await rowOf('engine-0').waitFor();
+    await findRow('engine-0').waitFor();
   });
 });
 
-async function epochOf(serverId: string) {
+async function readEpoch(serverId: string) {
   return (await system.call('server.get', { serverId })).epoch;
 }

@@ -24,7 +24,7 @@ afterEach(async () => {
   expect(await bench.findings()).toEqual([]);
 });
 
-const clientOf = (options: object = {}, path = '/v1') =>
+const createClient = (options: object = {}, path = '/v1') =>
   new OpenAI({ baseURL: `${gateway.url}${path}`, apiKey: 'none', ...options });
 
 it('repeats a request that was answered 503', async () => {
@@ -34,15 +34,15 @@ it('repeats a request that was answered 503', async () => {
     const refusal = new Response('{"error":{"message":"busy"}}', { status: 503, headers: { 'retry-after-ms': '1' } });
     return calls === 1 ? Promise.resolve(refusal) : fetch(input, init);
   };
-  const answer = await clientOf({ fetch: unavailableOnce }).completions.create(completion);
+  const answer = await createClient({ fetch: unavailableOnce }).completions.create(completion);
   expect([calls, answer.choices[0]!.finish_reason]).toEqual([2, 'length']);
 });
 
 it('repeats a request after its own timeout, and joins the generation that runs', async () => {
-  const whole = await clientOf().completions.create(completion);
+  const whole = await createClient().completions.create(completion);
   await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
   const defaultHeaders = { 'X-Session-ID': 's' };
-  const client = clientOf({ timeout: 1_000, maxRetries: 50, defaultHeaders });
+  const client = createClient({ timeout: 1_000, maxRetries: 50, defaultHeaders });
   const answer = await client.completions.create(completion);
   expect(answer.choices[0]!.text).toBe(whole.choices[0]!.text);
   expect(await gateway.metric('gateway_joined_total')).toBeGreaterThan(0);
@@ -62,7 +62,7 @@ it('joins the generation that runs with both of its repeats', async () => {
     await sent;
     throw new TypeError('The connection broke');
   };
-  const client = clientOf({ fetch: brokenTwice, defaultHeaders: { 'X-Session-ID': 's' } });
+  const client = createClient({ fetch: brokenTwice, defaultHeaders: { 'X-Session-ID': 's' } });
   const answer = await client.completions.create(completion);
   expect([calls, answer.choices[0]!.finish_reason, answer.usage!.completion_tokens]).toEqual([3, 'length', 8]);
   expect(await gateway.metric('gateway_joined_total')).toBe(2);
@@ -72,14 +72,14 @@ it.each([
   ['too many choices', 'n', { n: 10_000 }],
   ['a context that is too long', null, { max_tokens: 200_000 }],
 ])('gets an error of %s as its own class', async (_, param, options) => {
-  const wrong = clientOf({ maxRetries: 0 }).completions.create({ ...completion, ...options });
+  const wrong = createClient({ maxRetries: 0 }).completions.create({ ...completion, ...options });
   await expect(wrong).rejects.toBeInstanceOf(OpenAI.BadRequestError);
   await expect(wrong).rejects.toMatchObject({ status: 400, param });
 });
 
 it('speaks chat, and its trajectory has the tokens of its turns', async () => {
   const { session_id: id, path } = (await gateway.post('/sessions', {})).body;
-  const client = clientOf({}, path);
+  const client = createClient({}, path);
   const first = await client.chat.completions.create({ model: 'simulated', messages, max_tokens: 6, seed: 7 });
   expect(first.choices[0]!.finish_reason).toBe('length');
   const stream = await client.chat.completions.create({

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { inEngine, inject, startEngine } from '../../lab/engine-simulator/src/test-engine';
-import { eventsOf, Gateway, open, type Reply } from '../system/gateway';
+import { parseEvents, Gateway, open, type Reply } from '../system/gateway';
 import { ServiceBench } from '../system/service-bench';
 
 // Trainers that cannot be installed or are in no published package: this file sends requests that were recorded from
@@ -56,7 +56,7 @@ describe('slime', () => {
   });
 
   it('reads a stream whose chunks have all tokens so far', async () => {
-    const events = eventsOf((await send(recorded.stream!)).body) as Reply['body'][];
+    const events = parseEvents((await send(recorded.stream!)).body) as Reply['body'][];
     expect(events.at(-1)).toBeNull();
     const last = events.at(-2).meta_info;
     expect([last.output_token_logprobs.length, last.finish_reason]).toEqual([6, { type: 'length', length: 6 }]);
@@ -76,7 +76,7 @@ describe('slime', () => {
   });
 
   it('registers an engine', async () => {
-    const engine = await startEngine('sglang', { speed: 1, lengths: { name: 'test', lengthOf: () => 8_000 } });
+    const engine = await startEngine('sglang', { speed: 1, lengths: { name: 'test', getLength: () => 8_000 } });
     expect((await send(recorded.register!, engine.url)).status).toBe(202);
     const removed = await fetch(`${gateway.url}/workers/${encodeURIComponent(engine.url)}`, { method: 'DELETE' });
     expect(removed.status).toBe(202);
@@ -98,7 +98,7 @@ describe('miles', () => {
   beforeEach(() => begin('sglang'));
 
   it('adds, lists and removes an engine by the older routes', async () => {
-    const engine = await startEngine('sglang', { speed: 1, lengths: { name: 'test', lengthOf: () => 8_000 } });
+    const engine = await startEngine('sglang', { speed: 1, lengths: { name: 'test', getLength: () => 8_000 } });
     const query = `url=${encodeURIComponent(engine.url)}`;
     expect((await gateway.post(`/add_worker?${query}`, {})).body.status).toBe('success');
     expect((await gateway.get('/list_workers')).body.urls).toEqual([gateway.url]);

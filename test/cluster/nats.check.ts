@@ -7,7 +7,7 @@ import { AT_RANDOM } from '../set-back/conditions';
 import { runSetBack } from '../set-back/set-back-run';
 import { SetBackSystem } from '../set-back/set-back-system';
 import { examplePrompts } from '../set-back/trainers';
-import { randomOf } from '../system/chaos';
+import { createRandom } from '../system/chaos';
 
 const PROMPTS = examplePrompts(24, 4);
 const TIMEOUT_MS = 300_000;
@@ -39,7 +39,7 @@ describe('a NATS cluster of three, of which one is killed in the middle of a dat
     'each sample is held and counted once, with the %s trainer',
     async (trainer) => {
       const moment = { trainer, lostMs: 0, moment: AT_RANDOM, victim: 'goes on' } as const;
-      await runSetBack(stand, moment, PROMPTS, randomOf(11 + killed));
+      await runSetBack(stand, moment, PROMPTS, createRandom(11 + killed));
     },
     TIMEOUT_MS,
   );

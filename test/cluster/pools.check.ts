@@ -3,7 +3,7 @@ import { connectRedis, FunctionRunner, PoolAudit } from '@broomwagon/state';
 import { RedisCluster, waitUntil } from '@broomwagon/testing';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { examplePrompts, TRAINERS } from '../set-back/trainers';
-import { faultsOf } from '../system/data-set';
+import { findFaults } from '../system/data-set';
 import { TestSystem } from '../system/test-system';
 
 const POOLS_OF_PRIMARY = 4;
@@ -42,7 +42,7 @@ async function namesOfPools(): Promise<string[]> {
   const byPrimary = new Map<object, string[]>();
   for (let index = 0; [...byPrimary.values()].flat().length < 3 * POOLS_OF_PRIMARY; index++) {
     const name = `p${index}-${prefix}`;
-    const primary = await cluster.primaryOf(`${prefix}:{${name}}`);
+    const primary = await cluster.findPrimary(`${prefix}:{${name}}`);
     const names = byPrimary.get(primary) ?? [];
     if (names.length < POOLS_OF_PRIMARY) byPrimary.set(primary, [...names, name]);
   }
@@ -69,9 +69,9 @@ it(
         },
         { what: 'the first sample of each pool', timeoutMs: TIMEOUT_MS / 2 },
       );
-      await cluster.failOver(await cluster.primaryOf(`${prefix}:{${pools[0]!}}`));
+      await cluster.failOver(await cluster.findPrimary(`${prefix}:{${pools[0]!}}`));
       const ends = await training;
-      expect(ends.map(({ held, error }) => ({ error, faults: faultsOf('j', PROMPTS, held) }))).toEqual(
+      expect(ends.map(({ held, error }) => ({ error, faults: findFaults('j', PROMPTS, held) }))).toEqual(
         pools.map(() => ({ error: undefined, faults: [] })),
       );
     } finally {

@@ -60,12 +60,12 @@ describe('Sentinels with TLS and passwords', () => {
     const sentinels = await RedisSentinels.start(access, cannotBeReplica);
     const redis = connectRedis({ url: sentinels.url, tls: { ca }, sentinelPassword });
     let old: Redis | undefined;
-    const portOf = async () => ((await redis.config('GET', 'port').catch(() => [])) as string[])[1] ?? '';
+    const readPort = async () => ((await redis.config('GET', 'port').catch(() => [])) as string[])[1] ?? '';
     let port = '';
     try {
-      await expect.poll(async () => (port = await portOf()), { timeout: DEADLINE_MS }).not.toBe('');
+      await expect.poll(async () => (port = await readPort()), { timeout: DEADLINE_MS }).not.toBe('');
       await sentinels.failOverHung();
-      await expect.poll(portOf, { timeout: DEADLINE_MS }).not.toMatch(new RegExp(`^(${port})?$`));
+      await expect.poll(readPort, { timeout: DEADLINE_MS }).not.toMatch(new RegExp(`^(${port})?$`));
       old = new Redis(`redis://:${access.password}@127.0.0.1:${port}`);
       expect((await old.role())[0]).toBe('master');
     } finally {

@@ -5,7 +5,7 @@ import { AT_RANDOM } from '../set-back/conditions';
 import { type Moment, runSetBack } from '../set-back/set-back-run';
 import { SetBackSystem } from '../set-back/set-back-system';
 import { examplePrompts } from '../set-back/trainers';
-import { randomOf } from '../system/chaos';
+import { createRandom } from '../system/chaos';
 
 const PROMPTS = examplePrompts(24, 4);
 const TIMEOUT_MS = 300_000;
@@ -63,8 +63,8 @@ describe('a Cluster in the middle of a data set: each sample is held and counted
   ])(
     'the primary of the pool fails, %s',
     async (_, moment) => {
-      disturbance.happen = async () => cluster.failOver(await cluster.primaryOf(poolKey));
-      await runSetBack(stand, moment, PROMPTS, randomOf(1));
+      disturbance.happen = async () => cluster.failOver(await cluster.findPrimary(poolKey));
+      await runSetBack(stand, moment, PROMPTS, createRandom(1));
     },
     TIMEOUT_MS,
   );
@@ -73,7 +73,7 @@ describe('a Cluster in the middle of a data set: each sample is held and counted
     'another primary, with payloads and without the pool, fails',
     async () => {
       disturbance.happen = async () => cluster.failOver(await cluster.anotherThan(poolKey));
-      await runSetBack(stand, atRandom('reference'), PROMPTS, randomOf(2));
+      await runSetBack(stand, atRandom('reference'), PROMPTS, createRandom(2));
     },
     TIMEOUT_MS,
   );
@@ -81,8 +81,8 @@ describe('a Cluster in the middle of a data set: each sample is held and counted
   it(
     'the primary of the pool hangs',
     async () => {
-      disturbance.happen = async () => cluster.failOverHung(await cluster.primaryOf(poolKey));
-      await runSetBack(stand, atRandom('reference'), PROMPTS, randomOf(5));
+      disturbance.happen = async () => cluster.failOverHung(await cluster.findPrimary(poolKey));
+      await runSetBack(stand, atRandom('reference'), PROMPTS, createRandom(5));
     },
     TIMEOUT_MS,
   );
@@ -93,10 +93,10 @@ describe('a Cluster in the middle of a data set: each sample is held and counted
     async (trainer) => {
       let lostBytes = 0;
       disturbance.happen = async (lostMs) => {
-        lostBytes = await cluster.failOverBehind(await cluster.primaryOf(poolKey), lostMs);
+        lostBytes = await cluster.failOverBehind(await cluster.findPrimary(poolKey), lostMs);
       };
       const before = await generation();
-      await runSetBack(stand, atRandom(trainer, LOST_MS), PROMPTS, randomOf(6));
+      await runSetBack(stand, atRandom(trainer, LOST_MS), PROMPTS, createRandom(6));
       expect(lostBytes).toBeGreaterThan(0);
       expect(await generation()).not.toBe(before);
     },
@@ -111,7 +111,7 @@ describe('a Cluster in the middle of a data set: each sample is held and counted
         await delay(MOVE_MS);
         await end();
       };
-      await runSetBack(stand, atRandom('reference'), PROMPTS, randomOf(3));
+      await runSetBack(stand, atRandom('reference'), PROMPTS, createRandom(3));
     },
     TIMEOUT_MS,
   );
@@ -124,7 +124,7 @@ describe('a Cluster in the middle of a data set: each sample is held and counted
         await delay(MOVE_MS);
         await end();
       };
-      await runSetBack(stand, atRandom('reference'), PROMPTS, randomOf(7));
+      await runSetBack(stand, atRandom('reference'), PROMPTS, createRandom(7));
     },
     TIMEOUT_MS,
   );
@@ -142,7 +142,7 @@ describe('Sentinels in the middle of a data set: each sample is held and counted
 
   it.each(['reference', 'plain'] as const)(
     'the primary fails, with the %s trainer',
-    (trainer) => runSetBack(stand, atRandom(trainer), PROMPTS, randomOf(4)).then(() => undefined),
+    (trainer) => runSetBack(stand, atRandom(trainer), PROMPTS, createRandom(4)).then(() => undefined),
     TIMEOUT_MS,
   );
 });

@@ -78,7 +78,7 @@ export async function observeVllm(url: string, model: string, apiKey?: string): 
   }
   const stop = STOP_TEXT.exec(plain.text.slice(plain.text.length / 2))?.[0];
   const endAt = async (more: object) =>
-    stop === undefined ? undefined : endOf(plain.text, stop, await run({ stop, ...more }));
+    stop === undefined ? undefined : toStopEnd(plain.text, stop, await run({ stop, ...more }));
   const choices = plain.chunks.flatMap((chunk) => chunk.choices);
   const last = choices.find(({ finish_reason: reason }) => reason !== null);
   let count = 0;
@@ -127,7 +127,7 @@ function missing(plain: Run, other: Run): number {
   return Math.max(0, ...differences);
 }
 
-function endOf(plain: string, stop: string, { text, chunks }: Run): StopEnd {
+function toStopEnd(plain: string, stop: string, { text, chunks }: Run): StopEnd {
   const start = plain.indexOf(stop);
   const last = chunks.flatMap(({ choices }) => choices).findLast(({ finish_reason: reason }) => reason !== null);
   const isBefore = text === plain.slice(0, start);

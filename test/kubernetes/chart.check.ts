@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { waitUntil } from '@broomwagon/testing';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
-import { CHART, helm, objectsIn, podOf, rendered } from './chart';
+import { CHART, helm, objectsIn, toPod, rendered } from './chart';
 import { KubernetesClient, type KubernetesObject } from './kubernetes-client';
 
 const EVERYTHING = ['-f', 'test/kubernetes/values/everything.yaml'];
@@ -50,11 +50,11 @@ beforeAll(async () => {
 describe.each(SETS)('with %s', (name, options) => {
   const namespace = `rl-${SETS.findIndex(([one]) => one === name)}`;
   let objects: KubernetesObject[];
-  let pods: NonNullable<ReturnType<typeof podOf>>[];
+  let pods: NonNullable<ReturnType<typeof toPod>>[];
 
   beforeAll(async () => {
     objects = await rendered('broomwagon', '--namespace', namespace, ...options);
-    pods = objects.flatMap((object) => podOf(object) ?? []);
+    pods = objects.flatMap((object) => toPod(object) ?? []);
     await admin.createNamespace(namespace);
   });
 
@@ -127,9 +127,9 @@ describe.each(SETS)('with %s', (name, options) => {
 describe('values', () => {
   it('give pods as long to end as the service, its drain and its removal from the Service take', async () => {
     const objects = await rendered('broomwagon', ...EVERYTHING);
-    const graceOf = (app: string) =>
-      podOf(named(objects, 'Deployment', `broomwagon-${app}`)!)!.spec.terminationGracePeriodSeconds;
-    expect(['load-balancer', 'worker', 'gateway'].map(graceOf)).toEqual([30, 95, 35]);
+    const getGracePeriod = (app: string) =>
+      toPod(named(objects, 'Deployment', `broomwagon-${app}`)!)!.spec.terminationGracePeriodSeconds;
+    expect(['load-balancer', 'worker', 'gateway'].map(getGracePeriod)).toEqual([30, 95, 35]);
     await expect(rendered('broomwagon', '--set', 'worker.settings.DRAIN_MS=25000')).rejects.toThrow(
       'worker: SHUTDOWN_TIMEOUT_MS (25000) must be above DRAIN_MS (25000)',
     );
@@ -167,7 +167,7 @@ describe('values', () => {
     const deployments = (await rendered('broomwagon')).filter(({ kind }) => kind === 'Deployment');
     expect(deployments).toHaveLength(5);
     for (const deployment of deployments) {
-      expect(podOf(deployment)!.spec, deployment.metadata.name).toMatchObject({
+      expect(toPod(deployment)!.spec, deployment.metadata.name).toMatchObject({
         affinity: { podAntiAffinity: expect.anything() as object },
         topologySpreadConstraints: [
           { topologyKey: 'topology.kubernetes.io/zone', matchLabelKeys: ['pod-template-hash'] },
@@ -177,7 +177,7 @@ describe('values', () => {
   });
 
   it('with several Redis servers spread them, evict one at a time, and open the ports that they need', async () => {
-    const portsOf = (objects: readonly KubernetesObject[], kind: string, name: string) =>
+    const findPorts = (objects: readonly KubernetesObject[], kind: string, name: string) =>
       JSON.stringify(named(objects, kind, name)!.spec).match(/(?<="port":)[^,}]+/g);
     for (const [mode, servers, ports] of [
       ['sentinel', 3, ['"redis"', '"sentinel"']],
@@ -186,12 +186,12 @@ describe('values', () => {
       const objects = await rendered('broomwagon', '--set', `redis.mode=${mode}`);
       const set = named(objects, 'StatefulSet', 'broomwagon-redis')!;
       expect(set.spec).toMatchObject({ replicas: servers, serviceName: 'broomwagon-redis-servers' });
-      expect(podOf(set)!.spec).toMatchObject({
+      expect(toPod(set)!.spec).toMatchObject({
         affinity: { podAntiAffinity: expect.anything() as object },
         topologySpreadConstraints: [{ topologyKey: 'topology.kubernetes.io/zone' }],
       });
       expect(named(objects, 'PodDisruptionBudget', 'broomwagon-redis')!.spec).toMatchObject({ maxUnavailable: 1 });
-      expect(portsOf(objects, 'NetworkPolicy', 'broomwagon-redis')).toEqual(ports);
+      expect(findPorts(objects, 'NetworkPolicy', 'broomwagon-redis')).toEqual(ports);
       // The name of all servers leads to a replica too.
       expect(named(objects, 'Service', 'broomwagon-redis')).toBeUndefined();
       const { REDIS_URL } = named(objects, 'Secret', 'broomwagon-worker')!['stringData'] as Record<string, string>;
@@ -233,10 +233,10 @@ describe('values', () => {
 
   it('let Prometheus and helm test call services with TLS', async () => {
     const objects = await rendered('broomwagon', ...EVERYTHING);
-    const endpointOf = (app: string) => named(objects, 'ServiceMonitor', `broomwagon-${app}`)!.spec!['endpoints'];
+    const getEndpoints = (app: string) => named(objects, 'ServiceMonitor', `broomwagon-${app}`)!.spec!['endpoints'];
     const tlsConfig = { serverName: 'broomwagon-admin-api', ca: { secret: { name: 'http-ca', key: 'ca.crt' } } };
-    expect(endpointOf('admin-api')).toMatchObject([{ scheme: 'https', tlsConfig }]);
-    expect(endpointOf('gateway')).not.toHaveProperty('0.scheme');
+    expect(getEndpoints('admin-api')).toMatchObject([{ scheme: 'https', tlsConfig }]);
+    expect(getEndpoints('gateway')).not.toHaveProperty('0.scheme');
     const test = named(objects, 'Pod', 'broomwagon-test')!;
     expect(JSON.stringify(test.spec)).toContain('"NODE_EXTRA_CA_CERTS","value":"/etc/broomwagon/http/ca.crt"');
   });
@@ -282,7 +282,7 @@ it('does not restart NATS and Redis when only the version of the chart changes',
   for (const name of ['broomwagon-nats', 'broomwagon-redis']) {
     const [old, updated] = [now, next].map((objects) => named(objects, 'StatefulSet', name)!);
     expect(updated!.metadata.labels).toMatchObject({ 'helm.sh/chart': 'broomwagon-9.8.7' });
-    expect(podOf(updated!), name).toEqual(podOf(old!));
+    expect(toPod(updated!), name).toEqual(toPod(old!));
   }
   rmSync(folder, { recursive: true });
 });

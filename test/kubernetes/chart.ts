@@ -34,7 +34,7 @@ export async function rendered(release: string, ...args: string[]): Promise<Kube
 }
 
 /** The pod that an object makes, or the object itself. */
-export function podOf(object: KubernetesObject): Pod | undefined {
+export function toPod(object: KubernetesObject): Pod | undefined {
   if (object.kind === 'Pod') return object as Pod;
   const { template, volumeClaimTemplates = [] } = (object.spec ?? {}) as {
     template?: Pod;

@@ -49,7 +49,7 @@ beforeAll(async () => {
   accounts = objects.filter(({ kind }) => kind === 'ServiceAccount').map(({ metadata }) => metadata.name);
 
   await admin.create(secret('first'), NAMESPACE);
-  writeFileSync(join(folder, 'token'), await admin.tokenOf('broomwagon-load-balancer', NAMESPACE, 'first'));
+  writeFileSync(join(folder, 'token'), await admin.createToken('broomwagon-load-balancer', NAMESPACE, 'first'));
   writeFileSync(join(folder, 'ca.crt'), inject('apiServer').ca);
   writeFileSync(join(folder, 'namespace'), NAMESPACE);
   system = await TestSystem.start({ balancers: 0, coordinators: 0, workers: 0, engines: 0 });
@@ -73,10 +73,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const addressOf = (engine: number) => `10.244.0.${engine}`;
+const toAddress = (engine: number) => `10.244.0.${engine}`;
 
 function startEngine(engine: number): Promise<ManagedProcess> {
-  const host = addressOf(engine);
+  const host = toAddress(engine);
   const program = 'dist/lab/engine-simulator/src/main.js';
   const options = ['--engines', '1', '--host', host, '--port', String(PORT)];
   const command: [string, ...string[]] = [process.execPath, program, ...options];
@@ -84,7 +84,7 @@ function startEngine(engine: number): Promise<ManagedProcess> {
 }
 
 /** The object that the controller of EndpointSlices would write for the service `vllm`. */
-function sliceOf(endpoints: { addresses: string[]; conditions: object }[]): KubernetesObject {
+function buildSlice(endpoints: { addresses: string[]; conditions: object }[]): KubernetesObject {
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
@@ -97,10 +97,10 @@ function sliceOf(endpoints: { addresses: string[]; conditions: object }[]): Kube
 
 async function publish(engines: readonly number[], terminating: readonly number[] = []): Promise<void> {
   const endpoint = (engine: number, ends: boolean) => ({
-    addresses: [addressOf(engine)],
+    addresses: [toAddress(engine)],
     conditions: { ready: !ends, serving: true, terminating: ends },
   });
-  const slice = sliceOf([
+  const slice = buildSlice([
     ...engines.map((engine) => endpoint(engine, false)),
     ...terminating.map((engine) => endpoint(engine, true)),
   ]);
@@ -133,7 +133,7 @@ it('may list and watch the EndpointSlices of one namespace, and nothing else; th
   ];
   expect(accounts.length).toBe(7);
   for (const account of accounts) {
-    const client = admin.as(await admin.tokenOf(account, NAMESPACE));
+    const client = admin.as(await admin.createToken(account, NAMESPACE));
     const allowed = [];
     for (const request of asked) if (await client.may(...request)) allowed.push(request.join(' '));
     const discovers = account === 'broomwagon-load-balancer';
@@ -141,7 +141,7 @@ it('may list and watch the EndpointSlices of one namespace, and nothing else; th
     expect(allowed, account).toEqual(discovers ? rights : []);
     expect((await client.get(SLICES)).status).toBe(discovers ? 200 : 403);
     expect((await client.get(`/api/v1/namespaces/${NAMESPACE}/secrets/first`)).status).toBe(403);
-    expect((await client.send('POST', SLICES, sliceOf([]))).status).toBe(403);
+    expect((await client.send('POST', SLICES, buildSlice([]))).status).toBe(403);
   }
 });
 
@@ -194,9 +194,9 @@ it('watches again after its connection broke, and finds the changes since', asyn
 });
 
 it('continues with the next token when the one before is no longer valid', async () => {
-  const used = await admin.tokenOf('broomwagon-load-balancer', NAMESPACE, 'first');
+  const used = await admin.createToken('broomwagon-load-balancer', NAMESPACE, 'first');
   await admin.create(secret('second'), NAMESPACE);
-  writeFileSync(join(folder, 'token'), await admin.tokenOf('broomwagon-load-balancer', NAMESPACE, 'second'));
+  writeFileSync(join(folder, 'token'), await admin.createToken('broomwagon-load-balancer', NAMESPACE, 'second'));
   await admin.send('DELETE', `/api/v1/namespaces/${NAMESPACE}/secrets/first`);
   await expect.poll(async () => (await admin.as(used).get(SLICES)).status).toBe(401);
   breakLinks();
@@ -212,7 +212,7 @@ it('keeps its servers while it may not list, and finds more afterwards', async (
   const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${ENGINES}/rolebindings`;
   const { body: binding } = await admin.get(`${path}/broomwagon-discovery`);
   await admin.send('DELETE', `${path}/broomwagon-discovery`);
-  const discoverer = admin.as(await admin.tokenOf('broomwagon-load-balancer', NAMESPACE));
+  const discoverer = admin.as(await admin.createToken('broomwagon-load-balancer', NAMESPACE));
   await expect.poll(async () => (await discoverer.get(SLICES)).status).toBe(403);
   breakLinks();
   await expect.poll(() => system.logs()).toContain('403');
@@ -239,5 +239,5 @@ it('counts acquires that wait without engines, so that KEDA starts some, and gra
   await expect.poll(() => system.metrics('load-balancer-1')).toMatch(/^broomwagon_waiters\{[^}]*\} 1$/m);
   await startEngine(15);
   await publish([15]);
-  expect(await granted).toMatchObject({ endpoint: `http://${addressOf(15)}:${PORT}` });
+  expect(await granted).toMatchObject({ endpoint: `http://${toAddress(15)}:${PORT}` });
 });

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
-import { objectsIn, podOf, rendered } from './chart';
+import { objectsIn, toPod, rendered } from './chart';
 import { KubernetesClient, type KubernetesObject } from './kubernetes-client';
 
 const FOLDER = 'deploy/examples';
@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 describe.each(readdirSync(FOLDER))('%s', (file) => {
   const objects = objectsIn(readFileSync(`${FOLDER}/${file}`, 'utf8'));
-  const [pod] = objects.flatMap((object) => podOf(object) ?? []);
+  const [pod] = objects.flatMap((object) => toPod(object) ?? []);
   const [worker] = pod!.spec.initContainers!;
   const [engine] = pod!.spec.containers;
 
@@ -27,7 +27,7 @@ describe.each(readdirSync(FOLDER))('%s', (file) => {
 
   it('has a worker with the command, the settings and the Secret of the chart', () => {
     const ours = chart.find(({ kind, metadata: { name } }) => kind === 'Deployment' && name === 'broomwagon-worker')!;
-    const [{ command, image, envFrom }] = podOf(ours)!.spec.containers as [typeof worker & object];
+    const [{ command, image, envFrom }] = toPod(ours)!.spec.containers as [typeof worker & object];
     expect(worker).toMatchObject({ command, image, envFrom, restartPolicy: 'Always' });
   });
 

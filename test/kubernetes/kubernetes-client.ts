@@ -75,7 +75,7 @@ export class KubernetesClient {
 
   /** Creates the object; a field that its type does not have is an error. */
   async create(object: KubernetesObject, namespace: string, query = ''): Promise<KubernetesObject> {
-    return this.created(`${await this.pathOf(object, namespace)}?fieldValidation=Strict${query}`, object);
+    return this.created(`${await this.resolvePath(object, namespace)}?fieldValidation=Strict${query}`, object);
   }
 
   /** A namespace that admits only pods of a level of security, with the account that a controller would make. */
@@ -86,7 +86,7 @@ export class KubernetesClient {
   }
 
   /** A token of a service account, valid while `boundSecret` exists. */
-  async tokenOf(serviceAccount: string, namespace: string, boundSecret?: string): Promise<string> {
+  async createToken(serviceAccount: string, namespace: string, boundSecret?: string): Promise<string> {
     const boundObjectRef = boundSecret && { apiVersion: 'v1', kind: 'Secret', name: boundSecret };
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${serviceAccount}/token`;
     const request = await this.created(path, { spec: { expirationSeconds: 3_600, boundObjectRef } });
@@ -107,7 +107,7 @@ export class KubernetesClient {
   }
 
   /** The path of the objects of this type. */
-  private async pathOf({ apiVersion, kind, metadata }: KubernetesObject, namespace: string): Promise<string> {
+  private async resolvePath({ apiVersion, kind, metadata }: KubernetesObject, namespace: string): Promise<string> {
     const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
     const type = `${group}/${kind}`;
     if (!this.paths.has(type)) {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { dirname, join } from 'node:path';
 import { type ManagedProcess, type ProcessGroup, TEST_CERTIFICATE, TEST_KEY } from '@broomwagon/testing';
 import { findServers } from '../../libs/testing/src/provision/find-servers';
-import { podOf } from './chart';
+import { toPod } from './chart';
 import type { Container, KubernetesObject } from './kubernetes-client';
 
 /** Folders of the containers. */
@@ -39,11 +39,11 @@ export class RedisPods {
   }
 
   get containers(): Container[] {
-    return podOf(this.find('StatefulSet', 'broomwagon-redis'))!.spec.containers;
+    return toPod(this.find('StatefulSet', 'broomwagon-redis'))!.spec.containers;
   }
 
   /** DNS name of a pod. */
-  hostOf(name: string): string {
+  toHost(name: string): string {
     const { metadata } = this.find('StatefulSet', 'broomwagon-redis');
     return `${name}.broomwagon-redis-servers.${metadata.namespace}.svc`;
   }
@@ -113,7 +113,7 @@ export class RedisPods {
 
   /** Runs the Job that makes the Cluster. */
   async createCluster(): Promise<string> {
-    const job = podOf(this.objects.find(({ kind }) => kind === 'Job')!)!;
+    const job = toPod(this.objects.find(({ kind }) => kind === 'Job')!)!;
     const [container] = job.spec.containers;
     return String(await this.execute(container!.command!, container!, 'broomwagon-redis-cluster'));
   }
@@ -143,7 +143,7 @@ export class RedisPods {
 
   /** The network namespace of the suite has this file as /etc/hosts. */
   private writeHosts(): void {
-    const lines = [...this.addresses].map(([name, address]) => `${address} ${this.hostOf(name)}`);
+    const lines = [...this.addresses].map(([name, address]) => `${address} ${this.toHost(name)}`);
     writeFileSync(process.env['KUBERNETES_HOSTS']!, ['127.0.0.1 localhost', ...lines, ''].join('\n'));
   }
 

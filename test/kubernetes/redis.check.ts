@@ -40,7 +40,7 @@ async function render(mode: string, ...options: string[]): Promise<void> {
 }
 
 const allReady = () => expect.poll(() => pods.ready(), WAIT).toEqual(pods.names);
-const secretOf = (app: string) => find('Secret', app)['stringData'] as Record<string, string>;
+const getSecret = (app: string) => find('Secret', app)['stringData'] as Record<string, string>;
 
 /** Starts the services with the ConfigMaps and Secrets of the chart. Returns the addresses of their readiness. */
 async function startServices(): Promise<string[]> {
@@ -56,7 +56,7 @@ async function startServices(): Promise<string[]> {
       app,
       environment: {
         ...settings,
-        ...secretOf(app),
+        ...getSecret(app),
         REDIS_TLS_CA: join(tls, 'ca.crt'),
         REDIS_TLS_CERT: REDIS_TLS_CERT && join(tls, 'tls.crt'),
         REDIS_TLS_KEY: REDIS_TLS_KEY && join(tls, 'tls.key'),
@@ -73,7 +73,7 @@ async function startServices(): Promise<string[]> {
   return pages;
 }
 
-const statusOf = (page: string): Promise<number | undefined> =>
+const fetchStatus = (page: string): Promise<number | undefined> =>
   fetch(page).then(
     ({ status }) => status,
     () => undefined,
@@ -81,7 +81,7 @@ const statusOf = (page: string): Promise<number | undefined> =>
 
 /** A worker that the load-balancer's user registers in Redis; undefined when Redis does not take it. */
 function registration(): (workerId: string) => Promise<string | undefined> {
-  const { REDIS_URL, REDIS_SENTINEL_USER, REDIS_SENTINEL_PASSWORD } = secretOf('load-balancer');
+  const { REDIS_URL, REDIS_SENTINEL_USER, REDIS_SENTINEL_PASSWORD } = getSecret('load-balancer');
   const redis = connectRedis({
     url: REDIS_URL!,
     sentinelUsername: REDIS_SENTINEL_USER,
@@ -103,13 +103,13 @@ function registration(): (workerId: string) => Promise<string | undefined> {
   };
 }
 
-async function roleOf(name: string): Promise<string> {
+async function readRole(name: string): Promise<string> {
   const info = await pods.ask(name, 'info replication').catch(() => '');
   return /role:(\w+)/.exec(info)?.[1] ?? 'none';
 }
 
 async function primaryNow(): Promise<string> {
-  const roles = await Promise.all(pods.names.map((name) => roleOf(name)));
+  const roles = await Promise.all(pods.names.map((name) => readRole(name)));
   return pods.names.filter((_, index) => roles[index] === 'master').join();
 }
 
@@ -127,10 +127,10 @@ it(
     expect(epoch).toBeDefined();
 
     // Services may ask Sentinels for the primary, and no more.
-    const { REDIS_SENTINEL_USER: user, REDIS_SENTINEL_PASSWORD: password } = secretOf('worker');
+    const { REDIS_SENTINEL_USER: user, REDIS_SENTINEL_PASSWORD: password } = getSecret('worker');
     const sentinel = (command: string) =>
       pods.ask(second, `-p 26379 --user ${user} --pass ${password} --no-auth-warning sentinel ${command}`);
-    expect(await sentinel('get-master-addr-by-name main')).toBe(`${pods.hostOf(first)}\n6379`);
+    expect(await sentinel('get-master-addr-by-name main')).toBe(`${pods.toHost(first)}\n6379`);
     expect(await sentinel('failover main')).toContain('NOPERM');
 
     await pods.kill(first);
@@ -140,9 +140,9 @@ it(
     // The old primary starts again with another address.
     await pods.start(first);
     await allReady();
-    expect(await roleOf(first)).toBe('slave');
+    expect(await readRole(first)).toBe('slave');
     expect(await register('before')).toBe(epoch);
-    await expect.poll(() => Promise.all(pages.map(statusOf)), WAIT).toEqual(pages.map(() => 200));
+    await expect.poll(() => Promise.all(pages.map(fetchStatus)), WAIT).toEqual(pages.map(() => 200));
 
     // All pods restart at once, with other addresses: the Sentinels remember the successor, and no pod starts with old
     // data.
@@ -159,7 +159,7 @@ it(
     pods.loseVolume(successor);
     await pods.start(successor);
     await allReady();
-    expect(await roleOf(successor)).toBe('slave');
+    expect(await readRole(successor)).toBe('slave');
     expect(await pods.ask(successor, 'get kept')).toBe('1');
     await expect.poll(() => register('volume-lost'), WAIT).toBeDefined();
 
@@ -185,7 +185,7 @@ it(
   async () => {
     await render('cluster', ...CLIENT_TLS);
     await pods.startAll();
-    const slotsOf = async () => {
+    const readSlots = async () => {
       const nodes = await pods.ask(pods.names[1]!, 'cluster nodes');
       return [...nodes.matchAll(/,(\S+?)\.broomwagon\S* (\S+) .* connected ?(.*)$/gm)]
         .map(([, name, flags, slots]) => [name, flags!.includes('master'), slots])
@@ -196,7 +196,7 @@ it(
     await pods.ask(pods.names[0]!, 'cluster addslotsrange 0 5460');
     await pods.createCluster();
     await allReady();
-    const made = await slotsOf();
+    const made = await readSlots();
     expect(made.map(([, isPrimary, slots]) => [isPrimary, slots])).toEqual([
       [true, '0-5460'],
       [true, '5461-10921'],
@@ -206,7 +206,7 @@ it(
       [false, ''],
     ]);
     await pods.createCluster();
-    expect(await slotsOf()).toEqual(made);
+    expect(await readSlots()).toEqual(made);
     await expect.poll(() => replicasOfEach()).toEqual([1, 1, 1]);
 
     const pages = await startServices();
@@ -219,8 +219,8 @@ it(
     await expect.poll(() => register('after'), WAIT).toBeDefined();
     await pods.start(owner);
     await allReady();
-    expect(await roleOf(owner)).toBe('slave');
-    await expect.poll(() => Promise.all(pages.map(statusOf)), WAIT).toEqual(pages.map(() => 200));
+    expect(await readRole(owner)).toBe('slave');
+    await expect.poll(() => Promise.all(pages.map(fetchStatus)), WAIT).toEqual(pages.map(() => 200));
 
     await pods.ask(pods.names[0]!, '-c set kept{p} 1');
     await pods.killAll();
@@ -235,7 +235,7 @@ it(
     await pods.start(owner);
     await pods.createCluster();
     await allReady();
-    expect(await roleOf(owner)).toBe('slave');
+    expect(await readRole(owner)).toBe('slave');
     await expect.poll(() => replicasOfEach(), WAIT).toEqual([1, 1, 1]);
     expect(await pods.ask(pods.names[0]!, '-c get kept{p}')).toBe('1');
   },

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { freePort, ProcessGroup, TEST_CERTIFICATE, TEST_KEY, type ManagedProcess } from '@broomwagon/testing';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { findServers } from '../../libs/testing/src/provision/find-servers';
-import { podOf, rendered, type Pod } from './chart';
+import { toPod, rendered, type Pod } from './chart';
 import type { KubernetesObject } from './kubernetes-client';
 
 const APPS = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api'];
@@ -64,21 +64,21 @@ function mountCertificates({ spec }: Pod): void {
   }
 }
 
-async function binaryOf(kind: 'nats' | 'redis') {
+async function findBinary(kind: 'nats' | 'redis') {
   const found = (await findServers([kind])).get(kind)!;
   if (found.source === 'docker') throw new Error(`no program of ${kind}`);
   return found.binary;
 }
 
 async function redisEnvironment(): Promise<Record<string, string | undefined>> {
-  const { path, environment } = await binaryOf('redis');
+  const { path, environment } = await findBinary('redis');
   return { ...environment, ...variables('passwords'), PATH: `${dirname(path)}:${process.env['PATH']}` };
 }
 
 /** Starts Redis as the chart does. */
 async function startRedis(port: number): Promise<ManagedProcess> {
   mount(find('ConfigMap', 'redis'), 'etc/redis', (text) => text);
-  const pod = podOf(find('StatefulSet', 'redis'))!;
+  const pod = toPod(find('StatefulSet', 'redis'))!;
   mountCertificates(pod);
   const [container] = pod.spec.containers;
   const given = container!.args!.join(' ').replace('--tls-port 6379', `--tls-port ${port}`).split(' ');
@@ -88,11 +88,11 @@ async function startRedis(port: number): Promise<ManagedProcess> {
     name: 'redis',
     command: [shell!, ...settings, ...ports],
     environment: await redisEnvironment(),
-    ready: () => succeeds(redisCli(port, readinessOf(pod))),
+    ready: () => succeeds(redisCli(port, getReadinessCommand(pod))),
   });
 }
 
-const readinessOf = (pod: Pod): string => pod.spec.containers[0]!.readinessProbe!.exec!.command[2]!;
+const getReadinessCommand = (pod: Pod): string => pod.spec.containers[0]!.readinessProbe!.exec!.command[2]!;
 
 const succeeds = (work: Promise<unknown>): Promise<boolean> =>
   work.then(
@@ -128,8 +128,8 @@ it.each([
   objects = await rendered('broomwagon', ...options);
   const [natsPort, natsHttpPort, redisPort] = [await freePort(), await freePort(), await freePort()];
   mount(find('ConfigMap', 'nats'), 'etc/nats', (text) => text.replace('http_port: 8222', `http_port: ${natsHttpPort}`));
-  mountCertificates(podOf(find('StatefulSet', 'nats'))!);
-  const nats = await binaryOf('nats');
+  mountCertificates(toPod(find('StatefulSet', 'nats'))!);
+  const nats = await findBinary('nats');
   await group.start({
     name: 'nats',
     command: [nats.path, '--config', join(folder, 'etc/nats/nats.conf'), '--port', String(natsPort)],
@@ -139,7 +139,7 @@ it.each([
   await startRedis(redisPort);
 
   for (const app of APPS) {
-    mountCertificates(podOf(find('Deployment', app))!);
+    mountCertificates(toPod(find('Deployment', app))!);
     const { REDIS_URL, ...own } = variables(app);
     const port = await freePort();
     const settings = Object.entries(find('ConfigMap', app).data!).map(([name, text]) => [name, here(text)]);
@@ -163,7 +163,7 @@ it.each([
   const login = { user: NATS_USER, pass: NATS_PASSWORD, inboxPrefix: NATS_INBOX_PREFIX, reconnect: false };
   const tls = options.length > 0 ? { ca: TEST_CERTIFICATE } : undefined;
   const connects = await canConnect({ servers: `localhost:${natsPort}`, ...login, tls });
-  const readiness = readinessOf(podOf(find('StatefulSet', 'redis'))!);
+  const readiness = getReadinessCommand(toPod(find('StatefulSet', 'redis'))!);
   const pings = await succeeds(redisCli(redisPort, readiness.replace(/ --cert \S+ --key \S+/, '')));
   const needsNone = options !== CLIENT_TLS;
   expect([connects, pings]).toEqual([needsNone, needsNone]);
@@ -176,7 +176,7 @@ interface NatsState {
 
 it('joins the NATS servers of the chart to one cluster with JetStream, over encrypted connections', async () => {
   objects = await rendered('broomwagon', '--set', 'nats.replicas=3,nats.tlsSecret=nats-tls');
-  mountCertificates(podOf(find('StatefulSet', 'nats'))!);
+  mountCertificates(toPod(find('StatefulSet', 'nats'))!);
   const pods = await Promise.all(
     [0, 1, 2].map(async (replica) => {
       const [port, httpPort, clusterPort] = [await freePort(), await freePort(), await freePort()];
@@ -188,7 +188,7 @@ it('joins the NATS servers of the chart to one cluster with JetStream, over encr
   for (const { name, clusterPort } of pods) {
     routes = routes.replace(`${name}.broomwagon-nats-servers.default.svc:6222`, `localhost:${clusterPort}`);
   }
-  const nats = await binaryOf('nats');
+  const nats = await findBinary('nats');
   const start = ({ name, port, httpPort, clusterPort }: (typeof pods)[number]) => {
     mkdirSync(join(folder, name));
     mount(find('ConfigMap', 'nats'), name, (text) =>
@@ -229,7 +229,7 @@ it('restores a back-up with the script of the Pod that redis.restore makes', asy
   await redisCli(port, `${cli} set after 1`);
   await first.stop();
 
-  const { containers, volumes } = podOf(find('Pod', 'redis-restore-0'))!.spec;
+  const { containers, volumes } = toPod(find('Pod', 'redis-restore-0'))!.spec;
   expect(containers[0]!.volumeMounts.map(({ mountPath }) => mountPath)).toEqual(['/data', '/etc/redis']);
   expect(volumes).toContainEqual({ name: 'data', persistentVolumeClaim: { claimName: 'data-broomwagon-redis-0' } });
   expect(find('StatefulSet', 'redis').spec).toMatchObject({ replicas: 0 });

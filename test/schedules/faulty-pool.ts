@@ -7,7 +7,7 @@ import {
   inject,
   selectZoo,
   startEngine,
-  stateOf,
+  fetchState,
   type SimulatorState,
 } from '../../lab/engine-simulator/src/test-engine';
 import type { LengthSource } from '../../lab/engine-simulator/src/tokens/length-source';
@@ -87,7 +87,7 @@ export class FaultyPool {
       return { leases, waiters };
     };
     await expect.poll(held).toEqual({ leases: 0, waiters: 0 });
-    for (const { url } of this.engines) expect((await stateOf(url)).resumeMismatches).toBe(0);
+    for (const { url } of this.engines) expect((await fetchState(url)).resumeMismatches).toBe(0);
     this.ended = [];
     this.hasKept = this.hasLingered = this.hasDied = false;
   }
@@ -98,7 +98,7 @@ export class FaultyPool {
     engineRequestId: string,
   ): Promise<string[]> {
     const { serverId, weightVersion: from, toWeightVersion: to = from } = segment;
-    const { table } = await stateOf(this.engines[Number(serverId.slice(1))]!.url);
+    const { table } = await fetchState(this.engines[Number(serverId.slice(1))]!.url);
     const rows = [...table, ...this.ended.filter((one) => one.serverId === serverId).map(({ row }) => row)];
     const spans = rows
       // vLLM adds a prefix for the kind of request, and a number, to an id.
@@ -142,7 +142,7 @@ export class FaultyPool {
   private async restart(index: number, forMs: number): Promise<void> {
     const { url } = this.engines[index]!;
     this.hasDied = true;
-    for (const row of (await stateOf(url)).table) this.ended.push({ serverId: `s${index}`, row });
+    for (const row of (await fetchState(url)).table) this.ended.push({ serverId: `s${index}`, row });
     await this.engines[index]!.close();
     await delay(forMs);
     // The new start has the first weights, so the pool waits for its load.
@@ -220,7 +220,7 @@ export class FaultyPool {
   }
 
   private async received(): Promise<number> {
-    const states = await Promise.all(this.engines.map(({ url }) => stateOf(url)));
+    const states = await Promise.all(this.engines.map(({ url }) => fetchState(url)));
     return states.reduce((sum, { requests }) => sum + requests.received, 0);
   }
 }

@@ -11,7 +11,7 @@ import { pythonEnvironment } from '../python/pytest';
 import { SEED, type TestPrompt } from '../system/data-set';
 import type { Gateway } from '../system/gateway';
 import { HttpOperations } from '../system/http-operations';
-import { optionsOf } from '../system/test-system';
+import { toOptions } from '../system/test-system';
 import { GROUPS_PER_STEP, type TrainerName } from './schedule';
 
 const CALL_DEADLINE_MS = 120_000;
@@ -106,7 +106,7 @@ export class ScheduleTrainers {
       ...(concurrency !== undefined && { concurrency }),
     };
     const trainer = new Worker(absolute('docs/protocol/examples/trainer.mjs'), {
-      argv: optionsOf(options),
+      argv: toOptions(options),
       env: { ...process.env, NATS_URL: testNatsUrl(), GATEWAY_URL: '' },
       stdout: true,
       stderr: true,

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ServerHandle, startRedis, waitUntil } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { randomOf } from '../system/chaos';
+import { createRandom } from '../system/chaos';
 import { AT_RANDOM } from './conditions';
 import { runSetBack } from './set-back-run';
 import { SetBackSystem } from './set-back-system';
@@ -99,7 +99,7 @@ describe.runIf(process.env.SET_BACK === 'all')(
         arePayloadsFirst = order === 'before';
         const losesPrompts = arePayloadsFirst;
         const moment = { trainer, lostMs: LOST_MS, moment: AT_RANDOM, victim: 'goes on', losesPrompts } as const;
-        await runSetBack(stand, moment, PROMPTS, randomOf(21));
+        await runSetBack(stand, moment, PROMPTS, createRandom(21));
       },
       TIMEOUT_MS,
     );

@@ -1,5 +1,5 @@
 import { SET_BACK_KINDS, type SetBackKind } from '@broomwagon/testing';
-import { randomOf } from '../system/chaos';
+import { createRandom } from '../system/chaos';
 import { failpointNames } from '../system/provocations';
 
 /** Place of payloads: the Redis that is set back, a Redis of their own, or files. */
@@ -41,7 +41,7 @@ const ONLY_PAYLOADS: Condition = {
 
 /** Conditions that cover every pair of values of two factors, and {@link ONLY_PAYLOADS}. */
 export function pairs(): Condition[] {
-  return [...cover(combinations(), pairsOf), ONLY_PAYLOADS];
+  return [...cover(combinations(), listPairs), ONLY_PAYLOADS];
 }
 
 /**
@@ -62,11 +62,11 @@ export function chosenPairs(): Condition[] {
     const index = FACTORS.moment.indexOf(moment);
     return kind === SET_BACK_KINDS[index % kinds] && index % 5 === 0;
   });
-  const chosen = cover(all, ({ moment, lostMs, ...rest }) => [moment, `${lostMs} ms`, ...pairsOf(rest)]);
+  const chosen = cover(all, ({ moment, lostMs, ...rest }) => [moment, `${lostMs} ms`, ...listPairs(rest)]);
   return [...chosen, ONLY_PAYLOADS];
 }
 
-function pairsOf(condition: object): string[] {
+function listPairs(condition: object): string[] {
   const values = Object.entries(condition).map(String);
   return values.flatMap((one, index) => values.slice(index + 1).map((other) => `${one} ${other}`));
 }
@@ -80,7 +80,7 @@ function combinations(): Condition[] {
 
 /** Shuffles items into an order that is the same each time. */
 function shuffled<Item>(items: readonly Item[]): Item[] {
-  const random = randomOf(1);
+  const random = createRandom(1);
   return items
     .map((item) => ({ item, rank: random() }))
     .sort((one, other) => one.rank - other.rank)

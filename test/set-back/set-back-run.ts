@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ManagedProcess, waitUntil } from '@broomwagon/testing';
 import { expect } from 'vitest';
-import { faultsOf, type TestPrompt } from '../system/data-set';
-import { appOf, Provocations } from '../system/provocations';
+import { findFaults, type TestPrompt } from '../system/data-set';
+import { toApp, Provocations } from '../system/provocations';
 import { AT_RANDOM, type Condition } from './conditions';
 import type { SetBackSystem } from './set-back-system';
 import { TRAINERS, type TrainerEnd } from './trainers';
@@ -64,7 +64,7 @@ export async function runSetBack(
       }
       const { held, error } = await training;
       const lost = `lost ${(lostMs / 1_000).toFixed(1)} s`;
-      expect({ error, faults: faultsOf(job, prompts, held) }, lost).toEqual({ error: undefined, faults: [] });
+      expect({ error, faults: findFaults(job, prompts, held) }, lost).toEqual({ error: undefined, faults: [] });
       if (isKnown) await stand.expectTrained(job, sampleCount(prompts), condition.losesPrompts === true);
       if (!reached) continue;
       await victim?.stop();
@@ -97,7 +97,7 @@ class Victim {
 
   /** Starts the process, leads it to the failpoint, and waits until it stops there, or the training has ended. */
   async untilStopped(training: Promise<unknown>): Promise<void> {
-    const app = appOf(this.failpoint);
+    const app = toApp(this.failpoint);
     let ended = false;
     const end = () => (ended = true);
     training.then(end, end);

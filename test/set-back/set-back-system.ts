@@ -29,7 +29,7 @@ export class SetBackSystem {
     readonly place: PayloadPlace,
     payloadFolder: string,
   ) {
-    this.payloads = storeOf(place, redis.url, payloadFolder);
+    this.payloads = buildStoreOptions(place, redis.url, payloadFolder);
   }
 
   /** @param redis is stopped with the system, or when this fails */
@@ -41,7 +41,7 @@ export class SetBackSystem {
   ): Promise<SetBackSystem> {
     const folder = mkdtempSync(join(tmpdir(), 'broomwagon-payloads-'));
     try {
-      const { driver, url, dir } = storeOf(place, redis.url, folder);
+      const { driver, url, dir } = buildStoreOptions(place, redis.url, folder);
       const system = await TestSystem.start({
         prompts,
         speed: SPEED,
@@ -162,7 +162,7 @@ export class SetBackSystem {
   }
 }
 
-function storeOf(place: PayloadPlace, redisUrl: string, dir: string) {
+function buildStoreOptions(place: PayloadPlace, redisUrl: string, dir: string) {
   const driver = place === 'file' ? ('file' as const) : ('redis' as const);
   return { driver, url: place === 'own' ? testRedisUrl() : redisUrl, dir };
 }

@@ -1,6 +1,6 @@
 import { type SetBackKind, startSetBackRedis } from '@broomwagon/testing';
 import { afterAll, describe, inject, it } from 'vitest';
-import { randomOf } from '../system/chaos';
+import { createRandom } from '../system/chaos';
 import { AT_RANDOM, chosenPairs, type Condition, pairs } from './conditions';
 import { runSetBack } from './set-back-run';
 import { SetBackSystem } from './set-back-system';
@@ -22,9 +22,9 @@ export function describeSetBack(kind: SetBackKind): void {
 
     for (const [index, condition] of conditions.entries()) {
       it(
-        `each sample is held and counted once: ${nameOf(condition)}`,
+        `each sample is held and counted once: ${formatCondition(condition)}`,
         async ({ task }) => {
-          const random = randomOf(inject('seed') + index);
+          const random = createRandom(inject('seed') + index);
           if (stand?.place !== condition.payloads) {
             await stand?.stop();
             stand = undefined;
@@ -45,7 +45,7 @@ export function describeSetBack(kind: SetBackKind): void {
   });
 }
 
-function nameOf({ payloads, trainer, lostMs, moment, victim }: Condition): string {
+function formatCondition({ payloads, trainer, lostMs, moment, victim }: Condition): string {
   const who = moment === AT_RANDOM ? moment : `${moment}, which ${victim}`;
   return `${trainer} trainer, payloads ${payloads}, ${lostMs} ms, ${who}`;
 }

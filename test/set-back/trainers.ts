@@ -8,7 +8,7 @@ import { TrainerLoop } from '../../lab/reference-trainer/src/loop/trainer-loop';
 import type { ResultLine } from '../../lab/reference-trainer/src/results/result-line';
 import { ResultsFile } from '../../lab/reference-trainer/src/results/results-file';
 import { dataSet, SEED, type TestPrompt } from '../system/data-set';
-import { optionsOf, type TestSystem } from '../system/test-system';
+import { toOptions, type TestSystem } from '../system/test-system';
 
 const CALL_DEADLINE_MS = 60_000;
 const GROUPS_PER_STEP = 6;
@@ -80,10 +80,10 @@ async function reference(
   } finally {
     await sink.close();
   }
-  return { held: linesOf(file), error };
+  return { held: readLines(file), error };
 }
 
-function linesOf(file: string): ResultLine[] {
+function readLines(file: string): ResultLine[] {
   const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
   return lines.map((line) => JSON.parse(line) as ResultLine);
 }
@@ -122,7 +122,7 @@ export async function startExampleTrainer(
     command: [
       process.execPath,
       join('docs', 'protocol', 'examples', 'trainer.mjs'),
-      ...optionsOf({ pool: system.pool, out, ...settings }),
+      ...toOptions({ pool: system.pool, out, ...settings }),
     ],
     environment,
     logFile: join(out, `trainer-${randomUUID()}.log`),

@@ -84,13 +84,14 @@ export class AdminApi {
   async call(route: Route, fields: Fields, call: Call = {}): Promise<Answer> {
     const inPath = fieldsOfPath(route.path);
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-      encodeURIComponent(textOf(fields[name]).toWellFormed()),
+      encodeURIComponent(formatValue(fields[name]).toWellFormed()),
     );
     const others = Object.fromEntries(Object.entries(fields).filter(([name]) => !inPath.includes(name)));
     const inQuery = route.method === 'GET' || route.method === 'DELETE';
     const query = new URLSearchParams();
     for (const [name, value] of inQuery ? Object.entries(others) : [])
-      for (const one of Array.isArray(value) && value.length > 0 ? value : [value]) query.append(name, textOf(one));
+      for (const one of Array.isArray(value) && value.length > 0 ? value : [value])
+        query.append(name, formatValue(one));
     const body = inQuery || Object.keys(others).length === 0 ? undefined : JSON.stringify(others);
     return this.send(route.method, `${path}${query.size > 0 ? `?${query}` : ''}`, body, call);
   }
@@ -151,6 +152,6 @@ function escaped(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-function textOf(value: unknown): string {
+function formatValue(value: unknown): string {
   return typeof value === 'string' ? value : String(JSON.stringify(value));
 }

@@ -13,7 +13,7 @@ export interface Chaos {
  */
 export function killAtRandom(system: TestSystem, names: readonly string[], seed: number): Chaos {
   const stopping = new AbortController();
-  const random = randomOf(seed);
+  const random = createRandom(seed);
   const pause = (ms: number) => delay(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
   let kills = 0;
   const work = (async () => {
@@ -38,7 +38,7 @@ export function killAtRandom(system: TestSystem, names: readonly string[], seed:
 }
 
 /** Mulberry32: numbers from 0 to 1, the same for the same seed. */
-export function randomOf(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

@@ -46,7 +46,7 @@ export function trueTokens(job: string, { id, prompt, lengths }: TestPrompt, sam
 }
 
 /** Faults in the results of a whole data set, in words. Empty: every sample occurs once, whole, token by token. */
-export function faultsOf(
+export function findFaults(
   job: string,
   prompts: readonly TestPrompt[],
   lines: readonly Pick<ResultLine, 'promptId' | 'sampleIndex' | 'tokenIds' | 'segments'>[],

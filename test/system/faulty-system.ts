@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FaultyLink, freePort, type ServerHandle, startNats, startRedis, waitUntil } from '@broomwagon/testing';
 import { expect } from 'vitest';
-import { dataSet, faultsOf } from './data-set';
+import { dataSet, findFaults } from './data-set';
 import { FakeApiServer } from './fake-api-server';
 import { post } from './gateway';
 import { TestSystem } from './test-system';
@@ -101,7 +101,7 @@ export class FaultySystem {
           policy: 'wait',
           callDeadlineMs: DEADLINE_MS,
         });
-        expect(faultsOf(job, PROMPTS, lines)).toEqual([]);
+        expect(findFaults(job, PROMPTS, lines)).toEqual([]);
       } while (!isOver());
     };
     const call = async (index: number) => {
@@ -136,7 +136,7 @@ export class FaultySystem {
       prompts: PROMPTS,
       speed: this.speed,
       environment: { LOG_LEVEL: 'info', WORKER_TTL_MS: '15000' },
-      environmentOf: (app) => this.settingsFor(app as App),
+      getEnvironment: (app) => this.settingsFor(app as App),
     });
     await Promise.all([
       this.system.startApp('gateway', 'gateway-1', { API_KEYS: 'off' }),

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import type { GatewayConfig } from '../../apps/gateway/src/gateway.config';
 import type { LoadBalancerConfig } from '../../apps/load-balancer/src/load-balancer.config';
 import type { SimulatorOptions } from '../../lab/engine-simulator/src/simulator';
-import { inEngine, inject, startEngine, stateOf } from '../../lab/engine-simulator/src/test-engine';
+import { inEngine, inject, startEngine, fetchState } from '../../lab/engine-simulator/src/test-engine';
 import { Gateway, post, type Reply } from './gateway';
 import { ServiceBench } from './service-bench';
 
@@ -65,7 +65,7 @@ export class GatewayBench {
   /** Starts the second engine, in the place of a running one, with other options. */
   async startSecond(more: Partial<SimulatorOptions> = {}): Promise<void> {
     const { tokens = 8_000, secondSpeed: speed = 20, engine } = this.setup;
-    const lengths = { name: 'test', lengthOf: () => tokens };
+    const lengths = { name: 'test', getLength: () => tokens };
     const [before, options] = [this.second, { speed, lengths, ...engine, ...more }];
     this.second = await startEngine(this.dialect, options);
     await before?.close();
@@ -92,7 +92,7 @@ export class GatewayBench {
   /** Waits until a request on the first engine has some tokens. */
   readonly hasTokens = (): Promise<void> =>
     expect
-      .poll(async () => Math.max(0, ...(await stateOf(this.bench.engine.url)).table.map((row) => row.made)))
+      .poll(async () => Math.max(0, ...(await fetchState(this.bench.engine.url)).table.map((row) => row.made)))
       .toBeGreaterThan(5);
 
   /** Begins a generation that the first engine stops sending in the middle. */

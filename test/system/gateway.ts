@@ -130,7 +130,7 @@ export function recordingFetch(): { fetch: typeof fetch; raw: string[] } {
 }
 
 /** The objects of a stream of events; `[DONE]` is null. */
-export function eventsOf(text: string): unknown[] {
+export function parseEvents(text: string): unknown[] {
   const lines = text.split('\n\n').filter((line) => line.startsWith('data: '));
   return lines.map((line) => (line === 'data: [DONE]' ? null : JSON.parse(line.slice(6))));
 }

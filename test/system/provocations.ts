@@ -17,7 +17,7 @@ export function failpointNames(): string[] {
 }
 
 /** The application that visits this failpoint. */
-export function appOf(failpoint: string): string {
+export function toApp(failpoint: string): string {
   const prefix = failpoint.split('.')[0]!;
   return APP_OF[prefix] ?? prefix;
 }

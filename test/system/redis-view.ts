@@ -47,7 +47,7 @@ export class RedisView {
   /** The contents of all our keys but for clocks and the count of arrivals, for comparison. */
   async dump(): Promise<Record<string, string>> {
     const keys = await this.keys();
-    return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await this.contentOf(key)])));
+    return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await this.readContent(key)])));
   }
 
   /** Requests of the gateway of which some tokens are saved. */
@@ -55,7 +55,7 @@ export class RedisView {
     return (await this.keys()).filter((key) => /:partial:[^:]+$/.test(key)).length;
   }
 
-  private async contentOf(key: string): Promise<string> {
+  private async readContent(key: string): Promise<string> {
     switch (await this.redis.type(key)) {
       case 'string':
         return (await this.redis.get(key)) ?? '';

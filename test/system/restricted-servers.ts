@@ -49,16 +49,16 @@ export class RestrictedServers {
 
   /** How a program connects as this user. */
   natsConfig(user: string): NatsConfig {
-    const { NATS_PASSWORD: password, NATS_INBOX_PREFIX: inboxPrefix } = this.nats.settingsOf(user);
+    const { NATS_PASSWORD: password, NATS_INBOX_PREFIX: inboxPrefix } = this.nats.getSettings(user);
     return { url: `tls://localhost:${this.nats.port}`, user, password, tls: { ca: TEST_CERTIFICATE }, inboxPrefix };
   }
 
   /** Settings of a service or a command line, with the users of NATS and Redis of that name. */
-  environmentOf(user: string): Record<string, string> {
+  getEnvironment(user: string): Record<string, string> {
     const ca = join(this.folder, 'server.crt');
-    const { REDIS_URL } = this.redis.settingsOf(user);
+    const { REDIS_URL } = this.redis.getSettings(user);
     return {
-      ...this.nats.settingsOf(user),
+      ...this.nats.getSettings(user),
       NATS_URL: `tls://localhost:${this.nats.port}`,
       NATS_TLS_CA: ca,
       REDIS_URL: REDIS_URL?.replace(/^redis:(.*@).*/, `rediss:$1localhost:${this.redisTlsPort}`) ?? '',
@@ -68,7 +68,7 @@ export class RestrictedServers {
 
   /** The address of Redis without TLS for a user. */
   redisUrl(user: string): string {
-    return this.redis.settingsOf(user)['REDIS_URL']!;
+    return this.redis.getSettings(user)['REDIS_URL']!;
   }
 
   /** Changes the configuration of NATS, which takes it over while it runs. */

@@ -12,7 +12,7 @@ import { connectRedis, PoolAudit, FunctionRunner } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { bootstrapService } from '../../libs/platform/src/service/bootstrap';
-import { type SimulatorState, startEngine, stateOf } from '../../lab/engine-simulator/src/test-engine';
+import { type SimulatorState, startEngine, fetchState } from '../../lab/engine-simulator/src/test-engine';
 import type { SimulatorOptions } from '../../lab/engine-simulator/src/simulator';
 import type { LengthSource } from '../../lab/engine-simulator/src/tokens/length-source';
 import { LoadBalancerConfig } from '../../apps/load-balancer/src/load-balancer.config';
@@ -81,16 +81,16 @@ export class ServiceBench {
     for (const { config } of this.services) config.pools = pools;
   }
 
-  /** Prepares each test. Without `lengthOf` no response ends by itself within a test. */
+  /** Prepares each test. Without `getLength` no response ends by itself within a test. */
   async begin(
-    lengthOf: LengthSource['lengthOf'] = () => 8_000,
+    getLength: LengthSource['getLength'] = () => 8_000,
     speed = 1,
     dialect: EngineDialect = 'vllm',
     more: Partial<SimulatorOptions> = {},
   ): Promise<void> {
     this.pool = this.pools.pop()!;
     this.lookAfter([this.pool]);
-    this.engine = await startEngine(dialect, { speed, lengths: { name: 'test', lengthOf }, ...more });
+    this.engine = await startEngine(dialect, { speed, lengths: { name: 'test', getLength }, ...more });
   }
 
   /** After each test: in-flight is zero, on the engine and in the counts. */
@@ -217,7 +217,7 @@ export class ServiceBench {
   }
 
   engineState(): Promise<SimulatorState> {
-    return stateOf(this.engine.url);
+    return fetchState(this.engine.url);
   }
 
   counts(): Promise<JobStatus> {

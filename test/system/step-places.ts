@@ -53,14 +53,14 @@ export function placeFaults(
       }
     }
     // A last step needs fewer groups than the quotas have places.
-    const total = Math.max(needed, sumOf(quotas));
+    const total = Math.max(needed, sumCounts(quotas));
     const shares = sharePlaces(quotas, total, trained.size);
-    const rest = trained.size - sumOf(shares);
-    const countOf = (groups: Iterable<GroupId>, domain: string) =>
+    const rest = trained.size - sumCounts(shares);
+    const countGroups = (groups: Iterable<GroupId>, domain: string) =>
       [...groups].filter((groupId) => domains.get(groupId) === domain).length;
     for (const [domain, share] of [...Object.entries(shares), ['', rest] as const]) {
-      const least = Math.min(share, countOf(competing, domain));
-      const count = countOf(trained, domain);
+      const least = Math.min(share, countGroups(competing, domain));
+      const count = countGroups(trained, domain);
       if (count < least) faults.push(`step ${step}: ${count} groups of domain '${domain}', not ${least}`);
     }
     for (const groupId of cut) cutBefore.add(groupId);
@@ -68,6 +68,6 @@ export function placeFaults(
   return faults;
 }
 
-function sumOf(counts: Readonly<Record<string, number>>): number {
+function sumCounts(counts: Readonly<Record<string, number>>): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }

@@ -61,7 +61,7 @@ export interface SystemOptions {
   /** Environment of every application. */
   environment?: Record<string, string>;
   /** Environment of each process of one application. */
-  environmentOf?: (app: string) => Record<string, string>;
+  getEnvironment?: (app: string) => Record<string, string>;
 }
 
 /** Results that one trainer got from a job. */
@@ -167,7 +167,7 @@ export class TestSystem {
         ...found.environment,
         WORKER_ID: name,
         CALL_RECORDS: this.folder,
-        ...this.options.environmentOf?.(app),
+        ...this.options.getEnvironment?.(app),
         ...environment,
       },
     });
@@ -269,14 +269,14 @@ export class TestSystem {
     for (const job of jobs) {
       // Closed rounds are folded into the counts in pages.
       await expect
-        .poll(async () => heldIn(await this.countsOf(job)), { timeout: REST_TIMEOUT_MS })
+        .poll(async () => heldIn(await this.readCounts(job)), { timeout: REST_TIMEOUT_MS })
         .toEqual({ finished: 0, held: 0, missing: 0 });
     }
   }
 
   /** Engines are empty, there are no leases, and nothing was resumed with wrong tokens. */
   async expectNothingHeld(timeoutMs = REST_TIMEOUT_MS): Promise<void> {
-    await expect.poll(async () => (await this.engineStates()).flatMap(runningOf), { timeout: timeoutMs }).toEqual([]);
+    await expect.poll(async () => (await this.engineStates()).flatMap(listRunning), { timeout: timeoutMs }).toEqual([]);
     await expect
       .poll(
         async () => {
@@ -327,10 +327,10 @@ export class TestSystem {
 
   /** Requests that are in an engine now. */
   async runningRequests(): Promise<string[]> {
-    return (await this.engineStates()).flatMap(runningOf);
+    return (await this.engineStates()).flatMap(listRunning);
   }
 
-  private async countsOf(job: string) {
+  private async readCounts(job: string) {
     return (await this.call('job.status', { job })).requests;
   }
 
@@ -349,7 +349,7 @@ export class TestSystem {
       command: [
         process.execPath,
         program,
-        ...optionsOf({
+        ...toOptions({
           engines: count,
           port: this.options.enginePort ?? 0,
           speed: this.options.speed ?? 100,
@@ -387,11 +387,11 @@ export class TestSystem {
 }
 
 /** Arguments of a command line for these options. */
-export function optionsOf(values: Record<string, string | number>): string[] {
+export function toOptions(values: Record<string, string | number>): string[] {
   return Object.entries(values).flatMap(([name, value]) => [`--${name}`, String(value)]);
 }
 
-function runningOf({ table }: EngineState): string[] {
+function listRunning({ table }: EngineState): string[] {
   return table.filter(({ state }) => state === 'running' || state === 'waiting').map(({ id }) => id);
 }
 

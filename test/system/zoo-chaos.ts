@@ -3,7 +3,7 @@ import type { EngineDialect } from '@broomwagon/contracts';
 import { selectZoo } from '../../lab/engine-simulator/src/test-engine';
 import { ZOO } from '../../lab/engine-simulator/src/zoo/zoo';
 import { FAILING } from '../../lab/engine-simulator/src/zoo/zoo-run';
-import { randomOf, type Chaos } from './chaos';
+import { createRandom, type Chaos } from './chaos';
 
 /**
  * Behaviours that are too slow for thousands of tokens, or end a request: an answer of no dialect, and silence until
@@ -25,7 +25,7 @@ export function changeBehaviours(
   { seed, leftOut = [] }: { seed: number; leftOut?: readonly string[] },
 ): Chaos {
   const stopping = new AbortController();
-  const random = randomOf(seed);
+  const random = createRandom(seed);
   const pick = (count: number): number => Math.floor(random() * count);
   const names = ZOO.filter(
     ({ dialects, server, form, isAboutTools, isAlone }) =>

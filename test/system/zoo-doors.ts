@@ -1,5 +1,5 @@
 import type { EngineDialect } from '@broomwagon/contracts';
-import { eventsOf } from './gateway';
+import { parseEvents } from './gateway';
 
 interface Asked {
   prompt: number;
@@ -95,7 +95,7 @@ interface Part {
 }
 
 export function readReply(body: string | Part): ZooReply {
-  const parts = (typeof body === 'string' ? eventsOf(body) : [body]).filter((part): part is Part => part !== null);
+  const parts = (typeof body === 'string' ? parseEvents(body) : [body]).filter((part): part is Part => part !== null);
   const reply: ZooReply = { text: undefined, ids: [], logprobs: [], reasons: [], usage: {} };
   for (const part of parts) {
     for (const choice of part.choices ?? []) readChoice(choice, reply);

@@ -47,7 +47,7 @@ export function describeFailure(failure: unknown, isJson: boolean): { exitCode: 
     // Help and usage errors are printed by commander.
     return { exitCode: failure.exitCode === 0 ? EXIT.done : EXIT.usage, text: '' };
   }
-  const exitCode = exitCodeOf(failure);
+  const exitCode = toExitCode(failure);
   const { name, message } = failure as Error;
   const { code, field, retryable, retryAfterMs, requestId } = failure as Partial<AdminApiError>;
   const advice = code === undefined ? undefined : (ADVICE[code] ?? (retryable ? 'Try again later.' : undefined));
@@ -60,7 +60,7 @@ export function describeFailure(failure: unknown, isJson: boolean): { exitCode: 
   return { exitCode, text: `error: ${what}\n${advice === undefined ? '' : `${advice}\n`}` };
 }
 
-function exitCodeOf(failure: unknown): number {
+function toExitCode(failure: unknown): number {
   if (failure instanceof AdminApiError) return UNREACHABLE.has(failure.code) ? EXIT.unreachable : EXIT.refused;
   const code = EXIT_OF[(failure as Error).name];
   if (code === undefined) throw failure;

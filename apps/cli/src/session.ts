@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
-import { type AdminClient, createAdminClient, dataOf, pagesOf } from '@broomwagon/admin-client';
+import { type AdminClient, createAdminClient, readData, iteratePages } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import { CommandFailure, UsageError } from './failures';
 import { printable } from './tables';
@@ -55,7 +55,7 @@ export class Session {
   /** The pool of `--pool`, or the only one. @throws UsageError */
   async pool(): Promise<string> {
     if (this.options.pool !== undefined) return this.options.pool;
-    const { pools } = await dataOf(this.client.GET('/api/v1/pools'));
+    const { pools } = await readData(this.client.GET('/api/v1/pools'));
     return onlyOne('pool', pools, '--pool');
   }
 
@@ -67,7 +67,7 @@ export class Session {
   /** All jobs of a pool. */
   jobs(pool: string): Promise<string[]> {
     const read = (cursor?: string) =>
-      dataOf(this.client.GET('/api/v1/pools/{pool}/jobs', { params: { path: { pool }, query: { cursor } } }));
+      readData(this.client.GET('/api/v1/pools/{pool}/jobs', { params: { path: { pool }, query: { cursor } } }));
     return this.all(read, ({ jobs }) => jobs);
   }
 
@@ -78,7 +78,7 @@ export class Session {
     most = Infinity,
   ): Promise<Entry[]> {
     const entries: Entry[] = [];
-    for await (const page of pagesOf(read)) {
+    for await (const page of iteratePages(read)) {
       entries.push(...entriesOf(page));
       if (entries.length >= most) break;
     }

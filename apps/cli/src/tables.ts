@@ -13,13 +13,13 @@ function plainTable(head: string[], cells: Cell[][]): string {
     chars: Object.fromEntries(BORDERS) as Record<string, string>,
     style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [], compact: true },
   });
-  table.push(...cells.map((row) => row.map(textOf)));
+  table.push(...cells.map((row) => row.map(formatCell)));
   const lines = table.toString().split('\n');
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 
 /** A table whose columns are the fields of the rows. */
-export function tableOf(rows: readonly Record<string, Cell>[]): string {
+export function formatTable(rows: readonly Record<string, Cell>[]): string {
   if (rows.length === 0) return '(none)';
   const names = Object.keys(rows[0]!);
   return plainTable(
@@ -29,12 +29,12 @@ export function tableOf(rows: readonly Record<string, Cell>[]): string {
 }
 
 /** The fields of an object, one on each line. */
-export function fieldsOf(object: object): string {
+export function formatFields(object: object): string {
   return plainTable([], Object.entries(object));
 }
 
 /** A duration as people write it, of milliseconds. */
-export function durationOf(ms: number | undefined): string {
+export function formatDuration(ms: number | undefined): string {
   if (ms === undefined) return '-';
   const units = [
     ['d', 86_400_000],
@@ -47,7 +47,7 @@ export function durationOf(ms: number | undefined): string {
 }
 
 /** A point in time, of milliseconds since 1970. */
-export function timeOf(ms: number | undefined): string {
+export function formatTime(ms: number | undefined): string {
   return ms === undefined ? '-' : new Date(ms).toISOString();
 }
 
@@ -58,7 +58,7 @@ export function printable(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n]/gu, (control) => `\\u${control.codePointAt(0)!.toString(16).padStart(4, '0')}`);
 }
 
-function textOf(value: Cell): string {
+function formatCell(value: Cell): string {
   if (value === undefined || value === null || value === '') return '-';
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
   // A line end would start another row.

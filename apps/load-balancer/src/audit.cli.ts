@@ -79,14 +79,14 @@ function inWords({ pool, balanced, findings, repaired, counts, unproven }: Audit
   return [
     `pool ${pool}: ${leases} leases (${counts.serverLoads} on ${servers} servers, ${counts.workerLoads} with ` +
       `${workers} workers), ${sessions} sessions, ${requests} requests of ${jobs} jobs, ${counts.payloads} payloads`,
-    ...(repaired.length > 0 ? [`repaired ${repaired.length}:`, tableOf(repaired)] : []),
-    ...(findings.length > 0 ? [`wrong ${findings.length}:`, tableOf(findings)] : []),
+    ...(repaired.length > 0 ? [`repaired ${repaired.length}:`, formatTable(repaired)] : []),
+    ...(findings.length > 0 ? [`wrong ${findings.length}:`, formatTable(findings)] : []),
     ...unproven.map((what) => `not checked, since it changed all the time: ${what}; run the audit again`),
     balanced ? 'ok: the counts balance' : 'NOT ok: the counts are wrong',
   ].join('\n');
 }
 
-function tableOf(findings: Finding[]): string {
+function formatTable(findings: Finding[]): string {
   const table = new Table({ head: ['check', 'where', 'finding'], style: { head: [], border: [] } });
   for (const { check, where, detail } of findings.slice(0, MAX_ROWS)) table.push([check, where, detail]);
   const rest = findings.length - MAX_ROWS;

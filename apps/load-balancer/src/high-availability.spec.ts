@@ -1,4 +1,4 @@
-import { subjectOf } from '@broomwagon/contracts';
+import { buildSubject } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { setFailpoints } from '../../../libs/platform/src/failpoint';
@@ -27,9 +27,11 @@ class Inboxes {
     });
   }
 
-  send(operation: Parameters<typeof subjectOf>[1], body: object): string {
+  send(operation: Parameters<typeof buildSubject>[1], body: object): string {
     const inbox = `${this.prefix}.${this.sent++}`;
-    lb.client.messaging.connection.nats.publish(subjectOf(lb.pool, operation), JSON.stringify(body), { reply: inbox });
+    lb.client.messaging.connection.nats.publish(buildSubject(lb.pool, operation), JSON.stringify(body), {
+      reply: inbox,
+    });
     return inbox;
   }
 }

@@ -1,4 +1,4 @@
-import { type Epoch, type OperationName, type ReplyOf, type RequestOf, subjectOf } from '@broomwagon/contracts';
+import { type Epoch, type OperationName, type ReplyOf, type RequestOf, buildSubject } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { loadConfig, type RunningService } from '@broomwagon/platform';
 import { connectRedis, PoolAudit, FunctionRunner } from '@broomwagon/state';
@@ -64,7 +64,7 @@ export async function openLoadBalancers(count: number, env: Record<string, strin
     },
     /** Sends any body, also an invalid one. */
     request(operation: OperationName, body: object) {
-      return client.messaging.request(subjectOf(opened.pool, operation), body);
+      return client.messaging.request(buildSubject(opened.pool, operation), body);
     },
     async worker(workerId = 'w', ttlMs = 60_000): Promise<TestWorker> {
       const registrationId = `r${sequence++}`;

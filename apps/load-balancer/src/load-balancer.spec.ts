@@ -168,19 +168,19 @@ describe('two replicas of the load-balancer', () => {
     const { epoch } = await lb.server('sick', 100, { endpoint: sick.url });
     const w = await lb.worker();
     const leases = await Promise.all([lb.acquire(w), lb.acquire(w), lb.acquire(w)]);
-    const stateOf = async () => (await lb.status()).perServer.find(({ serverId }) => serverId === 'sick')!;
+    const readState = async () => (await lb.status()).perServer.find(({ serverId }) => serverId === 'sick')!;
     // A refusal is an answer: only silence, 5xx and a missing route count as failures.
     sick.status = 401;
     const probes = sick.probes;
     await expect.poll(() => sick.probes).toBeGreaterThan(probes + 8);
-    await expect.poll(async () => (await stateOf()).state).toBe('ready');
+    await expect.poll(async () => (await readState()).state).toBe('ready');
     sick.status = 503;
-    await expect.poll(async () => (await stateOf()).state).not.toBe('ready');
-    await expect.poll(async () => (await stateOf()).state).toBe('failed');
+    await expect.poll(async () => (await readState()).state).not.toBe('ready');
+    await expect.poll(async () => (await readState()).state).toBe('failed');
     await expect.poll(async () => (await lb.status()).leases).toBe(2);
     sick.status = 200;
-    await expect.poll(async () => (await stateOf()).state).toBe('ready');
-    expect((await stateOf()).epoch).not.toBe(epoch);
+    await expect.poll(async () => (await readState()).state).toBe('ready');
+    expect((await readState()).epoch).not.toBe(epoch);
     const onSick = leases.find((lease) => lease.serverId === 'sick')!;
     const late = await lb.call('lb.release', { leaseId: onSick.leaseId, outcome: 'failed' });
     expect(late.released).toBe(false);

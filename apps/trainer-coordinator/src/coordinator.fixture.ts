@@ -134,7 +134,7 @@ export class CoordinatorFixture {
   }
 
   /** A segment of the claim, under the reference that its payload would have. */
-  segmentOf(claim: Claim, tokenCount: number): Segment {
+  buildSegment(claim: Claim, tokenCount: number): Segment {
     const { attempt, weightVersion, job, requestId } = claim;
     const ref = formatPayloadRef('redis', {
       pool: this.pool,
@@ -290,7 +290,7 @@ export class FixtureWorker {
     const body = {
       ...this.fence(claim),
       finishReason,
-      segment: this.fixture.segmentOf(claim, tokenCount),
+      segment: this.fixture.buildSegment(claim, tokenCount),
     };
     return client.call(pool, 'request.complete', body);
   }

@@ -39,7 +39,7 @@ describe('trainer-coordinator', () => {
     const claims = await worker.claim(4);
     const [first, second, kept, cut] = claims as [Claim, Claim, Claim, Claim];
     await worker.complete(kept, 7);
-    await fixture.call('request.save', { ...worker.fence(cut), segment: fixture.segmentOf(cut, 5) });
+    await fixture.call('request.save', { ...worker.fence(cut), segment: fixture.buildSegment(cut, 5) });
     expect(await worker.complete(first)).toEqual({ state: 'finished', groupAccepted: false, roundCompleted: false });
     expect(await worker.complete(second)).toEqual({ state: 'finished', groupAccepted: true, roundCompleted: true });
 
@@ -53,7 +53,7 @@ describe('trainer-coordinator', () => {
       ...worker.fence(cut),
       reason: 'aborted' as const,
       retryable: true,
-      segment: fixture.segmentOf(cut, 6),
+      segment: fixture.buildSegment(cut, 6),
     };
     expect(await fixture.call('request.fail', aborted)).toEqual({ state: 'unfinished' });
     expect(await fixture.call('request.fail', aborted)).toEqual({ state: 'unfinished' });
@@ -89,7 +89,7 @@ describe('trainer-coordinator', () => {
       attempt: expect.stringMatching(/^2-/) as string,
       weightVersion: 2,
     });
-    expect(again.segments).toEqual([fixture.segmentOf(cut, 6)]);
+    expect(again.segments).toEqual([fixture.buildSegment(cut, 6)]);
     expect(await worker.complete(again, 2)).toMatchObject({ groupAccepted: true, roundCompleted: true });
     const second_ = { job, roundId: 'round-2', trainerEpoch };
     const [group] = (await fixture.call('round.results', second_)).groups;

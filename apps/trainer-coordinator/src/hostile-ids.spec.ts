@@ -1,6 +1,6 @@
 import {
   eventSubject,
-  requestIdOf,
+  buildRequestId,
   workerCommandSubject,
   type AbortAttemptsCommand,
   type AbortRequestsRequest,
@@ -56,11 +56,11 @@ describe('ids that trainers use', () => {
     for (const claim of claims) {
       const { job, groupId, requestId } = claim;
       expect(expected).toContainEqual({ job, groupId });
-      expect(requestId).toBe(requestIdOf(job, groupId, 0));
+      expect(requestId).toBe(buildRequestId(job, groupId, 0));
       const prompt = await client.call(pool, 'payload.get', { ref: claim.promptRef! });
       expect(Buffer.from(prompt.data, 'base64').toString()).toBe(JSON.stringify({ text: `${job} ${groupId}` }));
       const ref = await fixture.put(claim, `${job} ${groupId} done`);
-      const segment = { ...fixture.segmentOf(claim, 3), ref };
+      const segment = { ...fixture.buildSegment(claim, 3), ref };
       const body = { ...worker.fence(claim), finishReason: 'stop' as const, segment };
       expect(await client.call(pool, 'request.complete', body)).toMatchObject({
         state: 'finished',
@@ -98,7 +98,7 @@ describe('a job, its groups and a worker with ids that must be encoded', () => {
   const workerId = 'w@1/%';
   /** The first two have the form of requests of the job. */
   const groupIds = [`${job}/7`, `${job}/train/12`, 'x%41y ~|', '🚀 a/b'] as const;
-  const requestIds = groupIds.map((groupId) => requestIdOf(job, groupId, 0));
+  const requestIds = groupIds.map((groupId) => buildRequestId(job, groupId, 0));
   const policy: TailPolicy = { name: 'resume', overProvision: 5 };
   const sent: unknown[] = [];
   let worker: FixtureWorker;
@@ -111,7 +111,7 @@ describe('a job, its groups and a worker with ids that must be encoded', () => {
   }
   const abort = async (body: Omit<AbortRequestsRequest, 'abortId'>) =>
     (await call('request.abort', { abortId: `abort ${JSON.stringify(body).slice(0, 80)}`, ...body })).results;
-  const heldOf = (claims: Claim[], index: number) => claims.find(({ groupId }) => groupId === groupIds[index])!;
+  const findClaim = (claims: Claim[], index: number) => claims.find(({ groupId }) => groupId === groupIds[index])!;
   const handBack = (claim: Claim) =>
     call('request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true });
 
@@ -139,16 +139,16 @@ describe('a job, its groups and a worker with ids that must be encoded', () => {
     const claims = await worker.claim(64);
     expect(claims.map(({ requestId }) => requestId).sort()).toEqual(requestIds.toSorted());
 
-    const [requestId, unknown] = [requestIds[3]!, requestIdOf(job, 'never/%', 0)];
+    const [requestId, unknown] = [requestIds[3]!, buildRequestId(job, 'never/%', 0)];
     const body = { requestIds: [requestId, unknown] };
     expect(await abort(body)).toEqual([
       expect.objectContaining({ requestId, outcome: 'aborting' }),
       expect.objectContaining({ requestId: unknown, outcome: 'not-found' }),
     ]);
-    const { attempt } = heldOf(claims, 3);
+    const { attempt } = findClaim(claims, 3);
     const told = () => sent.flatMap((one) => (one as Partial<AbortAttemptsCommand>).attempts ?? []);
     await expect.poll(told).toContainEqual({ requestId, attempt });
-    await handBack(heldOf(claims, 3));
+    await handBack(findClaim(claims, 3));
     expect(await abort(body)).toContainEqual(expect.objectContaining({ requestId, outcome: 'aborted' }));
     expect(await abort({ job, groupId: groupIds[3] })).toMatchObject([{ requestId, outcome: 'aborted' }]);
     // Unknown groups that are submitted after their abort end dropped.
@@ -156,8 +156,8 @@ describe('a job, its groups and a worker with ids that must be encoded', () => {
     await call('round.submit', { ...trainer, roundId, groups: [late] });
     expect((await call('round.status', { job })).droppedGroups).toBe(2);
 
-    expect(await worker.complete(heldOf(claims, 0))).toMatchObject({ groupAccepted: true });
-    for (const index of [1, 2]) await handBack(heldOf(claims, index));
+    expect(await worker.complete(findClaim(claims, 0))).toMatchObject({ groupAccepted: true });
+    for (const index of [1, 2]) await handBack(findClaim(claims, index));
     await fixture.close({ ...trainer, roundId });
     await fixture.swept();
   });
@@ -203,7 +203,7 @@ describe('a job, its groups and a worker with ids that must be encoded', () => {
       job,
       workerId,
       workerEpoch: worker.workerEpoch,
-      requests: [{ requestId: requestIdOf(job, 'nobody/%', 0), attempt: '1-a' }],
+      requests: [{ requestId: buildRequestId(job, 'nobody/%', 0), attempt: '1-a' }],
     });
     expect(JSON.stringify(await failure)).toContain('%');
     const types = () => sent.map((one) => (one as { type?: string }).type);

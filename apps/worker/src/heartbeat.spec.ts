@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ServerSigns } from '../../../libs/generation/src/engine/server-signs';
 import { Heartbeat } from '../../../libs/generation/src/lifecycle/heartbeat';
 import { AttemptRegistry } from './attempts/attempt-registry';
-import { errorOf, LEASE, WORKER, workerBench } from './worker.fixture';
+import { createError, LEASE, WORKER, workerBench } from './worker.fixture';
 
 const NOW = 1_000_000;
 type Counts = { leases: SyncWorkerReply['items']; attempts: SyncWorkerReply['items'] };
@@ -59,7 +59,7 @@ describe('Heartbeat', () => {
       attemptCount: 0,
     };
     controlPlane.on('worker.heartbeat', (body) => {
-      if ('servers' in body) throw errorOf('VALIDATION_FAILED');
+      if ('servers' in body) throw createError('VALIDATION_FAILED');
       return answer;
     });
     await heartbeat.beat();
@@ -74,7 +74,7 @@ describe('Heartbeat', () => {
     const { heartbeat, controlPlane, registry, claim } = await start();
     const attempt = registry.admit(claim(), WORKER)!;
     controlPlane.on('worker.heartbeat', () => {
-      throw errorOf(code);
+      throw createError(code);
     });
     await heartbeat.beat();
     expect(attempt.isExpired).toBe(true);

@@ -83,7 +83,7 @@ export class MemoryPayloadStore extends PayloadStore {
     return JSON.parse(String(this.payloads.get(ref)));
   }
   /** Names of the payloads of an owner, without the random part. */
-  namesOf(owner: string): string[] {
+  listNames(owner: string): string[] {
     const names = [...this.payloads.keys()].map((ref) => parsePayloadRef('redis', ref));
     return names.filter((payload) => payload.owner === owner).map(({ name }) => name.replace(/\.[0-9a-f]{8}$/, ''));
   }
@@ -241,6 +241,6 @@ export async function workerBench(settings: Partial<WorkerConfig> = {}): Promise
 }
 
 /** A BroomwagonError with this code. */
-export function errorOf(code: ErrorCode): BroomwagonError {
+export function createError(code: ErrorCode): BroomwagonError {
   return new BroomwagonError(code, `scripted ${code}`);
 }

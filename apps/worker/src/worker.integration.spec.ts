@@ -6,7 +6,7 @@ import {
   type OperationName,
   type ReplyOf,
   type RequestOf,
-  subjectOf,
+  buildSubject,
   workerCommandSubject,
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient } from '@broomwagon/messaging';
@@ -31,7 +31,7 @@ class StubServices {
     operation: Name,
     handler: NoInfer<(body: RequestOf<Name>) => ReplyOf<Name> | BroomwagonError>,
   ): void {
-    this.client.subscribe(subjectOf(this.pool, operation), (body, { replyTo }) => {
+    this.client.subscribe(buildSubject(this.pool, operation), (body, { replyTo }) => {
       this.bodies.push({ operation, body });
       const reply = handler(body as RequestOf<Name>);
       if (replyTo !== undefined) this.client.reply(replyTo, reply as object);

@@ -21,7 +21,7 @@ export async function fillPool(
 ): Promise<BenchWorker[]> {
   for (let first = 0; first < servers; first += PAGE) {
     const page = Array.from({ length: Math.min(PAGE, servers - first) }, (_, offset) => first + offset);
-    await Promise.all(page.map((index) => registry.register(pool, { ...serverOf(index), ...fields })));
+    await Promise.all(page.map((index) => registry.register(pool, { ...buildServer(index), ...fields })));
   }
   const ids = Array.from({ length: workers }, (_, index) => `worker-${index}`);
   return Promise.all(
@@ -32,7 +32,7 @@ export async function fillPool(
   );
 }
 
-function serverOf(index: number): Server {
+function buildServer(index: number): Server {
   return {
     serverId: `server-${index}`,
     endpoint: `http://10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}:8000`,

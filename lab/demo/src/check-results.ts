@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { linesOf } from '../../reference-trainer/src/jsonl/lines';
+import { splitLines } from '../../reference-trainer/src/jsonl/lines';
 import { checkResults, type CheckOutcome } from './checker/check';
 import { decodeBy } from './checker/decode-by-engine';
 import { DEFAULTS } from './options/trainer-options';
@@ -41,7 +41,7 @@ async function main(argv: string[]): Promise<number> {
   }>();
   const first = steps === undefined ? options.first : steps * groups;
   try {
-    const outcome = await checkResults(textLinesOf(prompts), textLinesOf(results), {
+    const outcome = await checkResults(readTextLines(prompts), readTextLines(results), {
       samples,
       first,
       decode: engine === undefined ? undefined : decodeBy(engine),
@@ -54,11 +54,11 @@ async function main(argv: string[]): Promise<number> {
   }
 }
 
-async function* textLinesOf(path: string): AsyncGenerator<string> {
+async function* readTextLines(path: string): AsyncGenerator<string> {
   const stream = createReadStream(path);
   // Waits for the file, so that a missing one is an error and not an empty list.
   await new Promise((resolve, reject) => stream.once('open', resolve).once('error', reject));
-  for await (const line of linesOf(stream)) yield line.toString('utf8');
+  for await (const line of splitLines(stream)) yield line.toString('utf8');
 }
 
 function inWords(outcome: CheckOutcome): string {

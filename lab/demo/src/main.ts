@@ -12,7 +12,7 @@ import { readPrompts } from '../../reference-trainer/src/prompts/prompt-reader';
 import type { PromptRecord } from '../../reference-trainer/src/prompts/prompt-record';
 import { reportText } from './report/screen';
 import { ReferenceRun } from './run';
-import { loadOf } from './system/environments';
+import { computeLoad } from './system/environments';
 import { findEngines, type FleetEngine } from '../../reference-trainer/src/fleet/fleet';
 import { Interruption, Interrupted } from './system/interruption';
 import { RolloutSystem, type StartedSystem } from './system/rollout-system';
@@ -54,7 +54,7 @@ async function rollOut(
   interruption: Interruption,
 ): Promise<number> {
   const say = (line: string): void => display.say(line);
-  const load = loadOf(options);
+  const load = computeLoad(options);
   const system = new RolloutSystem(options, load, say);
   interruption.onSecond(() => system.kill());
   let keepFolder = false;

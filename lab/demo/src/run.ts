@@ -8,13 +8,13 @@ import type { StepReport } from '../../reference-trainer/src/loop/step-report';
 import { TrainerLoop } from '../../reference-trainer/src/loop/trainer-loop';
 import type { EngineMeter } from '../../reference-trainer/src/loop/trainer-loop.types';
 import { rebalanceSettings } from './options/rebalance-options';
-import { tailPolicyOf } from './options/tail-options';
+import { toTailPolicy } from './options/tail-options';
 import type { TrainerOptions } from './options/trainer-options';
 import { ProgressDisplay } from './progress/progress-display';
 import { renderMissing, renderReconciled, renderStep } from './progress/progress-view';
 import { EXAMPLE_PROMPTS } from './prompts/example-prompts';
 import type { PromptRecord } from '../../reference-trainer/src/prompts/prompt-record';
-import { engineSecondsOf, invalidities, speedupOf, tailShareOf } from './report/arithmetic';
+import { sumEngineSeconds, invalidities, computeSpeedup, computeTailShare } from './report/arithmetic';
 import { AutoChoices } from './report/auto-report';
 import type { RebalanceReport, Report, RunReport, Totals } from './report/report';
 import { ResultsFile } from '../../reference-trainer/src/results/results-file';
@@ -50,7 +50,7 @@ export class ReferenceRun {
   async run(): Promise<Report> {
     const { options, dataSet, system } = this;
     const promptsFile = await this.promptsFile();
-    const policy = tailPolicyOf(options);
+    const policy = toTailPolicy(options);
     const run = await this.rollOut(policy, this.jobBase, promptsFile, options.rebalance, options.results);
     let baseline: RunReport | null = null;
     // The rest of a continued job cannot be compared with a whole baseline.
@@ -77,8 +77,8 @@ export class ReferenceRun {
         speed: system.simulator === undefined ? null : this.speed,
       },
       baseline,
-      speedup: speedupOf('wallSeconds', run, baseline),
-      simulatedSpeedup: speedupOf('engineSeconds', run, baseline),
+      speedup: computeSpeedup('wallSeconds', run, baseline),
+      simulatedSpeedup: computeSpeedup('engineSeconds', run, baseline),
       clockLagShare: this.clockLagShare,
       valid: problems.length === 0,
       notes,
@@ -147,7 +147,7 @@ export class ReferenceRun {
     }
     const wallSeconds = reports.reduce((sum, step) => sum + step.wallSeconds, 0);
     await this.readClockLag();
-    const totals = await this.totalsOf(loop.counts.ofJob!, reports, promptsFile, resultsFile);
+    const totals = await this.computeTotals(loop.counts.ofJob!, reports, promptsFile, resultsFile);
     const { name, overProvision = 1 } = policy;
     const rebalanced = await readRebalance();
     const { lengthBias, offPolicyShare, batchVariation, waste } = (await system.operations.call('job.ledger', { job }))
@@ -158,8 +158,8 @@ export class ReferenceRun {
       parameters: policy,
       rebalance: rebalanced,
       wallSeconds,
-      engineSeconds: engineSecondsOf(reports),
-      tailShare: tailShareOf(reports),
+      engineSeconds: sumEngineSeconds(reports),
+      tailShare: computeTailShare(reports),
       cost: { lengthBias, offPolicyShare, batchVariation, waste },
       auto: choices.report(),
       steps: reports,
@@ -233,7 +233,7 @@ export class ReferenceRun {
     if (state !== undefined) this.clockLagShare = Math.max(this.clockLagShare ?? 0, state.clockLagShare);
   }
 
-  private async totalsOf(
+  private async computeTotals(
     requests: RequestCounts,
     steps: readonly StepReport[],
     promptsFile: string,

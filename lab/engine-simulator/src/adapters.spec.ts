@@ -2,7 +2,7 @@ import { createEngineAdapter, engineRequestId, type GenerationRequest } from '@b
 import type { EngineDialect, Prompt } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSimulator } from './simulator';
-import { inEngine, inject, startEngine, stateOf } from './test-engine';
+import { inEngine, inject, startEngine, fetchState } from './test-engine';
 import { detectEngine } from '../../../libs/engines/src/detect-engine';
 
 const text: Prompt = { text: 'Natalia sold clips to 48 of her friends.' };
@@ -30,7 +30,7 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
   });
   afterEach(async () => {
     expect(await inEngine(simulator.url)).toBe(0);
-    expect((await stateOf(simulator.url)).resumeMismatches).toBe(0);
+    expect((await fetchState(simulator.url)).resumeMismatches).toBe(0);
   });
   afterAll(() => simulator.close());
 
@@ -122,12 +122,12 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
 
   it('sends no request to the engine when the budget is used up or the signal has fired', async () => {
     const adapter = createEngineAdapter(dialect, simulator.url);
-    const before = (await stateOf(simulator.url)).requests.received;
+    const before = (await fetchState(simulator.url)).requests.received;
     const full = attempt(prompts[0]!, { maxTokens: 3, made: { tokenIds: [1, 2, 3], text: ' a b c', tokenCount: 3 } });
     expect(await adapter.generate(full)).toMatchObject({ finishReason: 'length', tokenCount: 0 });
     const aborted = await adapter.generate(attempt(prompts[0]!), { signal: AbortSignal.abort() });
     expect(aborted).toMatchObject({ finishReason: 'aborted', tokenCount: 0 });
-    expect((await stateOf(simulator.url)).requests.received).toBe(before);
+    expect((await fetchState(simulator.url)).requests.received).toBe(before);
   });
 });
 

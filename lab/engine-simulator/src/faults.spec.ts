@@ -6,7 +6,7 @@ import { BroomwagonError, type ErrorCode } from '@broomwagon/contracts';
 import { createEngineAdapter, engineRequestId, type EngineAdapterOptions } from '@broomwagon/engines';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSimulator } from './simulator';
-import { inEngine, inject, startEngine, stateOf } from './test-engine';
+import { inEngine, inject, startEngine, fetchState } from './test-engine';
 import { detectEngine } from '../../../libs/engines/src/detect-engine';
 
 let simulator: RunningSimulator & { url: string };
@@ -239,11 +239,11 @@ describe('an abort by id', () => {
     const request = { engineRequestId: engineRequestId('o', dialect), prompt: { text: 'x' }, maxTokens: 500 };
     await inject(engine.url, { kind: 'late' });
     const result = createEngineAdapter(dialect, engine.url).generate(request, { signal: stop.signal });
-    await expect.poll(async () => (await stateOf(engine.url)).late).toBe(1);
+    await expect.poll(async () => (await fetchState(engine.url)).late).toBe(1);
     stop.abort();
     expect(await result).toMatchObject({ finishReason: 'aborted', tokenCount: 0 });
     // The request has arrived by now.
-    const { running, waiting, requests } = await stateOf(engine.url);
+    const { running, waiting, requests } = await fetchState(engine.url);
     expect([running + waiting, requests.received]).toEqual([0, 1]);
     await engine.close();
   });

@@ -17,7 +17,7 @@ const ownSeed: SeedOf = ({ prompt, sample, made }) =>
 describe('sampling noise of an engine whose tokens depend on the noise alone', () => {
   let simulator: RunningSimulator & { url: string };
   beforeAll(async () => {
-    const lengths = { name: 'long', lengthOf: () => 3 * TOKENS };
+    const lengths = { name: 'long', getLength: () => 3 * TOKENS };
     simulator = await startEngine('vllm', { noise: true, lengths });
   });
   afterAll(() => simulator.close());

@@ -2,7 +2,7 @@ import { responseLength, stepSeconds, LENGTH_PRESETS, ENGINE_PRESETS } from '@br
 import { createEngineAdapter, engineRequestId } from '@broomwagon/engines';
 import { describe, expect, it } from 'vitest';
 import { WallClock } from './engine/wall-clock';
-import { inEngine, startEngine, stateOf } from './test-engine';
+import { inEngine, startEngine, fetchState } from './test-engine';
 import { startSimulator } from './simulator';
 import { lengthSource } from './tokens/length-source';
 
@@ -17,7 +17,7 @@ describe('engine simulator', () => {
         maxTokens,
         sampling: { seed: 4 },
       });
-    const { table } = await run(8_192).then(() => stateOf(simulator.url));
+    const { table } = await run(8_192).then(() => fetchState(simulator.url));
     const expected = responseLength(LENGTH_PRESETS['math-short-8k'], {
       seed: 1,
       promptKey: table[0]!.promptKey,
@@ -38,7 +38,7 @@ describe('engine simulator', () => {
       prompt: { text: 'q' },
       maxTokens: 8_192,
     });
-    const { busySeconds } = await stateOf(simulator.url);
+    const { busySeconds } = await fetchState(simulator.url);
     const expected = result.tokenCount * stepSeconds(parameters, 1, 0);
     expect(busySeconds).toBeCloseTo(expected, 2);
     await simulator.close();
@@ -47,7 +47,7 @@ describe('engine simulator', () => {
   it('has engines in lockstep take the time of the slowest', async () => {
     const tiers = { stepPerSequenceSeconds: 0.01, graphTiers: [1, 4] };
     const parameters = { ...ENGINE_PRESETS['7b-8k'], stepPerKvTokenSeconds: 0, ...tiers };
-    const lengths = { name: 'short', lengthOf: () => 1_000 };
+    const lengths = { name: 'short', getLength: () => 1_000 };
     const simulator = await startEngine('vllm', { engines: 2, lockstep: true, parameters, lengths });
     const [full, other] = simulator.servers.map(({ url }) => url) as [string, string];
     const generate = (url: string, index: number) =>
@@ -59,14 +59,14 @@ describe('engine simulator', () => {
       });
     await Promise.all([...[1, 2, 3].map((index) => generate(full, index)), generate(other, 4)]);
     // Without lockstep, the other engine would run its steps at tier 1.
-    expect((await stateOf(other)).busySeconds).toBeGreaterThan(1_000 * stepSeconds(parameters, 1, 0) * 1.5);
+    expect((await fetchState(other)).busySeconds).toBeGreaterThan(1_000 * stepSeconds(parameters, 1, 0) * 1.5);
     await simulator.close();
   });
 
   it.each(['vllm', 'sglang'] as const)(
     '%s continues a request of its KV store without its prefill',
     async (dialect) => {
-      const lengths = { name: 'long', lengthOf: () => 4_000 };
+      const lengths = { name: 'long', getLength: () => 4_000 };
       const parameters = { ...ENGINE_PRESETS['7b-8k'], stepPerKvTokenSeconds: 0, prefillTokensPerSecond: 1_000 };
       const secondsToContinue = async (bytesPerSecond?: number) => {
         const kvStore = bytesPerSecond && { bytesPerToken: 1_000, bytesPerSecond, setupSeconds: 0 };
@@ -76,7 +76,7 @@ describe('engine simulator', () => {
         const { tokenIds } = await createEngineAdapter(dialect, from).generate({ ...request, maxTokens: 2_000 });
         const made = { tokenIds, tokenCount: 2_000, text: '' };
         await createEngineAdapter(dialect, to).generate({ ...request, made, maxTokens: 2_001 });
-        const { busySeconds } = await stateOf(to);
+        const { busySeconds } = await fetchState(to);
         await simulator.close();
         return busySeconds;
       };

@@ -44,13 +44,13 @@ export interface SimulatorState {
   late: number;
 }
 
-export async function stateOf(url: string): Promise<SimulatorState> {
+export async function fetchState(url: string): Promise<SimulatorState> {
   return (await (await fetch(`${url}/simulator/state`)).json()) as SimulatorState;
 }
 
 /** Number of requests in the engine at this moment. */
 export async function inEngine(url: string): Promise<number> {
-  const { running, waiting } = await stateOf(url);
+  const { running, waiting } = await fetchState(url);
   return running + waiting;
 }
 

@@ -173,7 +173,7 @@ export const PREEMPTIONS = withoutPrefixCache(SETUPS.rollpacker8b);
 export type RollpackerCap = keyof typeof FIGURE_11;
 
 /** Standard deviation of a logarithm from two quantiles: the median, and another at `z` standard deviations. */
-const sigmaOf = (median: number, quantile: number, z: number): number => Math.log(quantile / median) / z;
+const computeSigma = (median: number, quantile: number, z: number): number => Math.log(quantile / median) / z;
 const Z90 = 1.2816;
 const Z99 = 2.3263;
 
@@ -190,11 +190,11 @@ export const AGENTIC: AgenticSetup = {
   concurrency: 416,
   samplesPerGroup: 8,
   promptTokens: 4_000,
-  turns: { median: 29, sigma: sigmaOf(29, 56, Z90), cap: 99 },
+  turns: { median: 29, sigma: computeSigma(29, 56, Z90), cap: 99 },
   turnsPromptShare: 1,
   madeTokens: { median: 300, sigma: 0.6, cap: 4_096 },
   toolTokens: { median: 300, sigma: 1 },
-  toolSeconds: { median: 2, sigma: sigmaOf(2, 60, Z99), timeoutShare: 0.01, timeoutSeconds: 300 },
+  toolSeconds: { median: 2, sigma: computeSigma(2, 60, Z99), timeoutShare: 0.01, timeoutSeconds: 300 },
 };
 
 /**

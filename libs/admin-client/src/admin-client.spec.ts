@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type AdminApiError, createAdminClient, dataOf, eventsOf, pagesOf, textOf } from './index';
+import { type AdminApiError, createAdminClient, readData, iterateEvents, iteratePages, decodeText } from './index';
 
 /** The replies of the server, one for each request; the last one repeats. */
 let replies: ((response: ServerResponse) => void)[];
@@ -42,8 +42,8 @@ const problem = (status: number, code: string, more = {}, headers = {}) =>
   json(status, { type: 'urn', title: 't', status, detail: 'why', instance: 'id', code, ...more }, headers);
 const events = (text: string) => (response: ServerResponse) =>
   void response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end(text);
-const pools = (timeoutMs?: number) => dataOf(client(timeoutMs).GET('/api/v1/pools'));
-const errorOf = (call: Promise<unknown>) =>
+const pools = (timeoutMs?: number) => readData(client(timeoutMs).GET('/api/v1/pools'));
+const catchError = (call: Promise<unknown>) =>
   call.then(
     () => undefined,
     (error: unknown) => error as AdminApiError,
@@ -52,7 +52,7 @@ const errorOf = (call: Promise<unknown>) =>
 it('sends the token, and ids in paths encoded', async () => {
   replies = [json(200, {})];
   const path = { pool: 'p', job: 'a/b' };
-  await dataOf(client().GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path } }));
+  await readData(client().GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path } }));
   expect([requests[0]!.url, requests[0]!.headers.authorization]).toEqual([
     '/api/v1/pools/p/jobs/a%2Fb',
     'Bearer secret',
@@ -62,28 +62,28 @@ it('sends the token, and ids in paths encoded', async () => {
 it('throws the problem of a reply, with code, field, reason and the time of a repeat', async () => {
   replies = [problem(400, 'VALIDATION_FAILED', { retryable: false, field: 'limit', retryAfterMs: 7 })];
   const found = { code: 'VALIDATION_FAILED', reason: 'why', field: 'limit', retryable: false, retryAfterMs: 7 };
-  expect(await errorOf(pools())).toMatchObject({ ...found, status: 400, requestId: 'id' });
+  expect(await catchError(pools())).toMatchObject({ ...found, status: 400, requestId: 'id' });
 });
 
 it('throws a typed error without a reply, without one in time, and for the reply of another program', async () => {
   replies = [(response) => response.destroy()];
-  expect(await errorOf(pools())).toMatchObject({ code: 'UNREACHABLE', retryable: true });
+  expect(await catchError(pools())).toMatchObject({ code: 'UNREACHABLE', retryable: true });
   replies = [() => undefined];
-  expect(await errorOf(pools(50))).toMatchObject({ code: 'TIMED_OUT', retryable: true });
+  expect(await catchError(pools(50))).toMatchObject({ code: 'TIMED_OUT', retryable: true });
   // The head of the reply comes, its body does not.
   replies = [(response) => response.writeHead(200, { 'Content-Length': 9 }).flushHeaders()];
-  expect(await errorOf(pools(50))).toMatchObject({ code: 'TIMED_OUT' });
+  expect(await catchError(pools(50))).toMatchObject({ code: 'TIMED_OUT' });
   replies = [(response) => response.writeHead(502).end('<html>')];
-  expect(await errorOf(pools())).toMatchObject({ code: 'UNEXPECTED_REPLY', status: 502, retryable: true });
+  expect(await catchError(pools())).toMatchObject({ code: 'UNEXPECTED_REPLY', status: 502, retryable: true });
   replies = [(response) => response.end('<html>')];
-  expect(await errorOf(pools())).toMatchObject({ code: 'UNEXPECTED_REPLY', retryable: false });
+  expect(await catchError(pools())).toMatchObject({ code: 'UNEXPECTED_REPLY', retryable: false });
 });
 
 it('keeps its deadline, and ends a stream that its caller ends, whatever is collected as garbage meanwhile', async () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   replies = [() => undefined];
-  const late = errorOf(pools(500));
+  const late = catchError(pools(500));
   collecting = setInterval(collect, 20);
   expect(await late).toMatchObject({ code: 'TIMED_OUT' });
 
@@ -91,7 +91,7 @@ it('keeps its deadline, and ends a stream that its caller ends, whatever is coll
   replies = [
     (response) => response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': 9 }).write('{'),
   ];
-  expect(await errorOf(pools(500))).toMatchObject({ code: 'TIMED_OUT' });
+  expect(await catchError(pools(500))).toMatchObject({ code: 'TIMED_OUT' });
 
   replies = [
     (response) => {
@@ -100,7 +100,7 @@ it('keeps its deadline, and ends a stream that its caller ends, whatever is coll
     },
   ];
   const stop = new AbortController();
-  const stream = eventsOf(client(), 'p', { signal: stop.signal });
+  const stream = iterateEvents(client(), 'p', { signal: stop.signal });
   await stream.next();
   const connection = requests.at(-1)!.socket;
   for (let times = 0; times < 3; times++) collect();
@@ -116,16 +116,16 @@ it('repeats a read that is answered 429 a few times, and a change never', async 
   expect(await pools()).toEqual({ pools: ['p'] });
   replies = [refusal];
   requests = [];
-  expect(await errorOf(pools())).toMatchObject({ code: 'RATE_LIMITED' });
+  expect(await catchError(pools())).toMatchObject({ code: 'RATE_LIMITED' });
   expect(requests).toHaveLength(5);
   requests = [];
   const change = client().POST('/api/v1/pools/{pool}/pause', { params: { path: { pool: 'p' } } });
-  expect(await errorOf(dataOf(change))).toMatchObject({ code: 'RATE_LIMITED' });
+  expect(await catchError(readData(change))).toMatchObject({ code: 'RATE_LIMITED' });
   expect(requests).toHaveLength(1);
   // A pause that the caller would not expect is left to the caller.
   replies = [problem(429, 'RATE_LIMITED', {}, { 'Retry-After': '3600' })];
   requests = [];
-  expect(await errorOf(pools())).toMatchObject({ code: 'RATE_LIMITED' });
+  expect(await catchError(pools())).toMatchObject({ code: 'RATE_LIMITED' });
   expect(requests).toHaveLength(1);
 });
 
@@ -134,10 +134,10 @@ it('reads all pages', async () => {
   const of = client();
   const read = (cursor?: string) => {
     const params = { path: { pool: 'p' }, query: { cursor } };
-    return dataOf(of.GET('/api/v1/pools/{pool}/servers', { params }));
+    return readData(of.GET('/api/v1/pools/{pool}/servers', { params }));
   };
   const found = [];
-  for await (const { servers } of pagesOf(read)) found.push(...servers);
+  for await (const { servers } of iteratePages(read)) found.push(...servers);
   expect(found).toEqual([1, 2]);
   expect(requests.map(({ url }) => url)).toEqual(['/api/v1/pools/p/servers', '/api/v1/pools/p/servers?cursor=c%26']);
 });
@@ -156,7 +156,7 @@ it('reads events, and after a broken or ended connection continues behind the la
   ];
   const stop = new AbortController();
   const found = [];
-  for await (const { id } of eventsOf(client(), 'p', {
+  for await (const { id } of iterateEvents(client(), 'p', {
     query: { type: ['job.restored', 'round.opened'] },
     signal: stop.signal,
   })) {
@@ -177,7 +177,7 @@ it('continues a stream that breaks before its first event from where it began', 
     events('id: 8\nevent: x\ndata: {"sequence":1}\n\n'),
   ];
   const stop = new AbortController();
-  expect(await eventsOf(client(), 'p', { signal: stop.signal }).next()).toMatchObject({ value: { id: '8' } });
+  expect(await iterateEvents(client(), 'p', { signal: stop.signal }).next()).toMatchObject({ value: { id: '8' } });
   stop.abort();
   expect(requests.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, '7']);
 });
@@ -185,7 +185,7 @@ it('continues a stream that breaks before its first event from where it began', 
 it('gives a stream up that ends again and again before its first event', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   replies = [events('')];
-  const error = errorOf(eventsOf(client(), 'p').next());
+  const error = catchError(iterateEvents(client(), 'p').next());
   const settled = vi.fn<() => void>();
   void error.then(settled);
   await vi.waitFor(
@@ -201,7 +201,7 @@ it('gives a stream up that ends again and again before its first event', async (
 
 it('ends a stream of events with an error that a repeat does not mend', async () => {
   replies = [problem(403, 'FORBIDDEN', { retryable: false })];
-  expect(await errorOf(eventsOf(client(), 'p').next())).toMatchObject({ code: 'FORBIDDEN' });
+  expect(await catchError(iterateEvents(client(), 'p').next())).toMatchObject({ code: 'FORBIDDEN' });
   expect(requests).toHaveLength(1);
 });
 
@@ -216,7 +216,7 @@ it('reads a stream for longer than the deadline of a call, and reports a connect
   const params = { path: { pool: 'p', job: 'j' } };
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const call = client().GET('/api/v1/pools/{pool}/jobs/{job}/longtail/export', { params, parseAs: 'stream' });
-  const text = textOf((await dataOf(call))!);
+  const text = decodeText((await readData(call))!);
   expect(await text.next()).toMatchObject({ value: '{}\n' });
   const second = text.next();
   // The deadline of 30 s passes, not the 40 s that a stream may be silent for.
@@ -224,5 +224,5 @@ it('reads a stream for longer than the deadline of a call, and reports a connect
   open!.write('[]\n');
   expect(await second).toMatchObject({ value: '[]\n' });
   open!.destroy();
-  expect(await errorOf(text.next())).toMatchObject({ code: 'UNREACHABLE' });
+  expect(await catchError(text.next())).toMatchObject({ code: 'UNREACHABLE' });
 });

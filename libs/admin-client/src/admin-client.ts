@@ -4,7 +4,7 @@ import type { components, paths } from './openapi.gen';
 
 /** The types of the bodies of the REST API, by name. */
 export type Schemas = components['schemas'];
-/** Calls of the REST API: `dataOf(client.GET('/api/v1/pools/{pool}', { params: { path: { pool } } }))`. */
+/** Calls of the REST API: `readData(client.GET('/api/v1/pools/{pool}', { params: { path: { pool } } }))`. */
 export type AdminClient = Client<paths>;
 
 export interface AdminClientOptions {
@@ -38,7 +38,9 @@ export function createAdminClient({ url, token, timeoutMs = TIMEOUT_MS }: AdminC
  * The body of a reply.
  * @throws AdminApiError for every reply that is no success, and when there is no reply
  */
-export async function dataOf<Data>(call: Promise<{ data?: Data; error?: unknown; response: Response }>): Promise<Data> {
+export async function readData<Data>(
+  call: Promise<{ data?: Data; error?: unknown; response: Response }>,
+): Promise<Data> {
   const { data, error, response } = await call.catch((cause: unknown) => {
     throw AdminApiError.ofFailure(cause);
   });
@@ -50,7 +52,7 @@ export async function dataOf<Data>(call: Promise<{ data?: Data; error?: unknown;
  * The pages of a list.
  * @param read returns the page after a cursor; undefined: the first page
  */
-export async function* pagesOf<Page extends { cursor?: string | number }>(
+export async function* iteratePages<Page extends { cursor?: string | number }>(
   read: (cursor: Page['cursor']) => Promise<Page>,
 ): AsyncGenerator<Page, void> {
   let cursor: Page['cursor'] = undefined;

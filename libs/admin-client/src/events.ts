@@ -1,4 +1,4 @@
-import { type AdminClient, dataOf, pause, type Schemas } from './admin-client';
+import { type AdminClient, readData, pause, type Schemas } from './admin-client';
 import { AdminApiError } from './admin-api-error';
 import type { operations } from './openapi.gen';
 
@@ -33,7 +33,7 @@ const LONGEST_PAUSE_MS = 10_000;
  * or repeated. Ends when `signal` aborts.
  * @throws AdminApiError that a repeat does not mend, or the last one after ten connections in sequence have failed
  */
-export async function* eventsOf(
+export async function* iterateEvents(
   client: AdminClient,
   pool: string,
   { query, lastId, once, onOpen, signal }: EventsOptions = {},
@@ -48,9 +48,9 @@ export async function* eventsOf(
     try {
       const header = lastId === undefined ? undefined : { 'Last-Event-ID': lastId };
       const params = { path: { pool }, query, header };
-      const body = await dataOf(client.GET('/api/v1/pools/{pool}/events', { params, parseAs: 'stream', signal }));
+      const body = await readData(client.GET('/api/v1/pools/{pool}/events', { params, parseAs: 'stream', signal }));
       onOpen?.();
-      for await (const { id, event, isLive } of parse(textOf(body!, signal))) {
+      for await (const { id, event, isLive } of parse(decodeText(body!, signal))) {
         if (isLive && once) return;
         if (isLive || event !== undefined) failures = 0;
         lastId = id ?? lastId;
@@ -69,7 +69,10 @@ export async function* eventsOf(
  * The text of a reply as it arrives (`parseAs: 'stream'`). Ends when `signal` aborts.
  * @throws AdminApiError TIMED_OUT when nothing comes for 40 s, UNREACHABLE when the connection breaks
  */
-export async function* textOf(body: ReadableStream<Uint8Array>, signal?: AbortSignal): AsyncGenerator<string, void> {
+export async function* decodeText(
+  body: ReadableStream<Uint8Array>,
+  signal?: AbortSignal,
+): AsyncGenerator<string, void> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
   const onAbort = () => void reader.cancel().catch(() => undefined);

@@ -3,8 +3,8 @@ export {
   type AdminClient,
   type AdminClientOptions,
   createAdminClient,
-  dataOf,
-  pagesOf,
+  readData,
+  iteratePages,
   type Schemas,
 } from './admin-client';
-export { eventsOf, type EventsOptions, type StreamedEvent, textOf } from './events';
+export { iterateEvents, type EventsOptions, type StreamedEvent, decodeText } from './events';

@@ -140,7 +140,7 @@ export const ERROR_CODES = {
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** HTTP status of a code. */
-export function httpStatusOf(code: ErrorCode): number {
+export function getHttpStatus(code: ErrorCode): number {
   return ERROR_CODES[code].status ?? (code.includes('NOT_FOUND') ? 404 : 409);
 }
 

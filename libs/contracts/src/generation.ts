@@ -95,7 +95,7 @@ const isTokenId: Check = (value) => Number.isInteger(value) && Number(value) >= 
 /** An object of JSON that is no list. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const listOf =
+const buildListCheck =
   (check: Check): Check =>
   (value) =>
     Array.isArray(value) && value.every(check);
@@ -108,7 +108,7 @@ export function findPromptFault(prompt: object): Fault | undefined {
   const kinds = [text, messages, promptTokenIds].filter((kind) => kind !== undefined);
   if (kinds.length !== 1) return { field: '', reason: 'exactly one of text, messages and promptTokenIds is needed' };
   if (text !== undefined && !isText(text)) return { field: 'text', reason: 'must be a string' };
-  if (promptTokenIds !== undefined && !listOf(isTokenId)(promptTokenIds)) {
+  if (promptTokenIds !== undefined && !buildListCheck(isTokenId)(promptTokenIds)) {
     return { field: 'promptTokenIds', reason: 'must be a list of token ids' };
   }
   if (messages !== undefined && !Array.isArray(messages)) return { field: 'messages', reason: 'must be a list' };

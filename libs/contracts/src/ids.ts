@@ -30,7 +30,7 @@ export function idFault(text: string, mostBytes = MAX_ID_BYTES, kind: IdKind = '
  * Composes the id of one sample of a group: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job
  * and group, as in a JSON pointer.
  */
-export function requestIdOf(job: JobId, groupId: GroupId, sampleIndex: number): RequestId {
+export function buildRequestId(job: JobId, groupId: GroupId, sampleIndex: number): RequestId {
   return `${idPart(job)}/${idPart(groupId)}/${sampleIndex}`;
 }
 

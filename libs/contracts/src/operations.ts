@@ -142,11 +142,11 @@ export type ReplyOf<Name extends OperationName> =
 export const NO_POOL = '-';
 
 /** Subject of an operation in one pool. */
-export function subjectOf(pool: string, name: OperationName): string {
+export function buildSubject(pool: string, name: OperationName): string {
   return `${SUBJECT_ROOT}.${pool}.${name}`;
 }
 /** Pattern a handler declares: the pool is a wildcard, filled in by the transport's configuration. */
-export function patternOf<Name extends OperationName>(name: Name): `rollout.v1.*.${Name}` {
+export function buildPattern<Name extends OperationName>(name: Name): `rollout.v1.*.${Name}` {
   return `${SUBJECT_ROOT}.*.${name}`;
 }
 /** Patterns that cover the subjects of all operations, one for each first part of their names. */

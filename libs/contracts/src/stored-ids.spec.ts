@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { expect, inject, it } from 'vitest';
 import { BroomwagonError } from './errors';
 import { decodeComposedId, decodeId, encodeComposedId, encodeId, ID_FIELDS, wireMessage, wireText } from './stored-ids';
-import { idFault, MAX_ID_BYTES, requestIdOf } from './ids';
+import { idFault, MAX_ID_BYTES, buildRequestId } from './ids';
 
 const HOSTILE = [
   'a/b',
@@ -56,11 +56,11 @@ it('composes request ids that never collide, and that a service composes alike o
   fc.assert(
     fc.property(sample, sample, (one, other) => {
       const isSame = JSON.stringify(one) === JSON.stringify(other);
-      expect(requestIdOf(...one) === requestIdOf(...other)).toBe(isSame);
+      expect(buildRequestId(...one) === buildRequestId(...other)).toBe(isSame);
       const [job, group, position] = one;
       const stored = `${encodeId(job)}/${encodeId(group)}/${position}`;
-      expect(encodeComposedId(requestIdOf(...one))).toBe(stored);
-      expect(decodeComposedId(stored)).toBe(requestIdOf(...one));
+      expect(encodeComposedId(buildRequestId(...one))).toBe(stored);
+      expect(decodeComposedId(stored)).toBe(buildRequestId(...one));
       expect(stored.split('/')).toHaveLength(3);
       // A lease is named by its acquire, behind a number.
       expect(encodeComposedId(decodeComposedId(`7.${encodeId(job)}`))).toBe(`7.${encodeId(job)}`);

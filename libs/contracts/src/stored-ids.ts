@@ -86,12 +86,12 @@ function wireFields(value: object, otherwise?: Decode): Record<string, unknown> 
   for (const [name, field] of Object.entries(value)) {
     if (FREE_FORM.has(name)) fields[name] = field;
     else if (TABLES.has(name) && !Array.isArray(field)) fields[name] = wireTable(field);
-    else fields[name] = wireValue(field, decoderOf(name) ?? otherwise, otherwise);
+    else fields[name] = wireValue(field, findDecoder(name) ?? otherwise, otherwise);
   }
   return fields;
 }
 
-function decoderOf(name: string): Decode | undefined {
+function findDecoder(name: string): Decode | undefined {
   if (PLAIN.has(name)) return decodeId;
   if (COMPOSED.has(name)) return decodeComposedId;
   return MESSAGES.has(name) ? wireMessage : undefined;

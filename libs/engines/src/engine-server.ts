@@ -7,7 +7,7 @@ import type { EngineAdapterOptions } from './engine-adapter';
 const UNKNOWN_START = 'unknown';
 
 /** The registration of the engine at a URL, as the engine describes itself. @throws as {@link detectEngine} */
-export async function registrationOf(
+export async function readRegistration(
   url: string,
   options: EngineAdapterOptions & { signal?: AbortSignal },
 ): Promise<Omit<RegisterServerRequest, 'maxInflight'>> {

@@ -5,7 +5,7 @@ export { NO_VERSION } from './dialects/http-adapter';
 export { ANY_MODEL } from './dialects/model-list';
 export * from './engine-adapter';
 export { normalizeBaseUrl, toServerId } from './base-url';
-export { registrationOf } from './engine-server';
+export { readRegistration } from './engine-server';
 export { engineRequestId, randomEngineRequestId } from './engine-request-id';
 export { StopSource, type StopSignal } from './stop-signal';
 export { isContextTooLong, parseObject, withoutQuote } from './http/engine-http';

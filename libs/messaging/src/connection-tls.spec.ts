@@ -29,17 +29,17 @@ describe('NATS with TLS', () => {
   });
   afterAll(() => Promise.all([server?.stop(), strict?.stop(), plain?.stop()]));
 
-  const addressOf = ({ port }: ServerHandle) => `tls://localhost:${port}`;
+  const toTlsUrl = ({ port }: ServerHandle) => `tls://localhost:${port}`;
 
   it.each<[string, () => NatsConfig]>([
-    ['its CA', () => ({ url: addressOf(server), tls: trusted })],
+    ['its CA', () => ({ url: toTlsUrl(server), tls: trusted })],
     [
       'another name for its address',
       () => ({ url: `tls://127.0.0.1:${server.port}`, tls: { ...trusted, servername: 'localhost' } }),
     ],
     [
       'a client certificate',
-      () => ({ url: addressOf(strict), tls: { ...trusted, cert: TEST_CERTIFICATE, key: TEST_KEY } }),
+      () => ({ url: toTlsUrl(strict), tls: { ...trusted, cert: TEST_CERTIFICATE, key: TEST_KEY } }),
     ],
   ])('connects with %s', async (_, config) => {
     const connection = await connectNats(config());
@@ -53,23 +53,23 @@ describe('NATS with TLS', () => {
   });
 
   it.each<[string, () => NatsConfig, RegExp]>([
-    ['a server without TLS', () => ({ url: addressOf(plain), tls: trusted }), /does not support TLS/],
+    ['a server without TLS', () => ({ url: toTlsUrl(plain), tls: trusted }), /does not support TLS/],
     [
       'a server without TLS, among others',
       () => ({ url: `nats://127.0.0.1:${plain.port},tls://127.0.0.1:1` }),
       /does not support TLS/,
     ],
-    ['another CA', () => ({ url: addressOf(server), tls: { ca: OTHER_TEST_CERTIFICATE } }), /NATS_TLS_CA/],
-    ['no CA', () => ({ url: addressOf(server) }), /NATS_TLS_CA/],
+    ['another CA', () => ({ url: toTlsUrl(server), tls: { ca: OTHER_TEST_CERTIFICATE } }), /NATS_TLS_CA/],
+    ['no CA', () => ({ url: toTlsUrl(server) }), /NATS_TLS_CA/],
     [
       'another name',
-      () => ({ url: addressOf(server), tls: { ...trusted, servername: 'nats.example' } }),
+      () => ({ url: toTlsUrl(server), tls: { ...trusted, servername: 'nats.example' } }),
       /NATS_TLS_SERVER_NAME/,
     ],
     // Without a certificate the server sends no reason.
     [
       'no client certificate',
-      () => ({ url: addressOf(strict), tls: trusted, startDeadlineMs: 500 }),
+      () => ({ url: toTlsUrl(strict), tls: trusted, startDeadlineMs: 500 }),
       /client certificate \(NATS_TLS_CERT/,
     ],
   ])('refuses %s at once, and names the setting', async (_, config, says) => {

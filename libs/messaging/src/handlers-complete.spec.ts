@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { OPERATIONS, patternOf, type OperationName } from '@broomwagon/contracts';
+import { OPERATIONS, buildPattern, type OperationName } from '@broomwagon/contracts';
 import { assertHandlersComplete } from './handlers-complete';
 
 const owned = (Object.keys(OPERATIONS) as OperationName[])
   .filter((name) => OPERATIONS[name].owner === 'load-balancer')
-  .map((name) => patternOf(name) as string);
+  .map((name) => buildPattern(name) as string);
 
 describe('assertHandlersComplete', () => {
   it('is content with exactly the operations of the app, and other subjects beside them', () => {
@@ -13,9 +13,9 @@ describe('assertHandlersComplete', () => {
   });
 
   it('names the missing and the foreign at once', () => {
-    const wrong = [...owned.slice(1), patternOf('round.open')];
+    const wrong = [...owned.slice(1), buildPattern('round.open')];
     const attempt = (): void => assertHandlersComplete('load-balancer', wrong);
     expect(attempt).toThrow(`${owned[0]} has no handler`);
-    expect(attempt).toThrow(`${patternOf('round.open')} belongs to trainer-coordinator`);
+    expect(attempt).toThrow(`${buildPattern('round.open')} belongs to trainer-coordinator`);
   });
 });

@@ -1,4 +1,4 @@
-import { OPERATIONS, patternOf, type OperationName } from '@broomwagon/contracts';
+import { OPERATIONS, buildPattern, type OperationName } from '@broomwagon/contracts';
 
 /**
  * Asserts at boot that every operation an app owns has a handler (the transport refuses a second one), and that it
@@ -8,7 +8,7 @@ import { OPERATIONS, patternOf, type OperationName } from '@broomwagon/contracts
 export function assertHandlersComplete(app: string, registeredPatterns: readonly string[]): void {
   const problems: string[] = [];
   for (const name of Object.keys(OPERATIONS) as OperationName[]) {
-    const pattern = patternOf(name);
+    const pattern = buildPattern(name);
     const isHandled = registeredPatterns.includes(pattern);
     const owner = OPERATIONS[name].owner;
     if (owner === app && !isHandled) {

@@ -17,5 +17,5 @@ export * from './validation/contract.pipe';
 export { fieldsOfQuery } from './validation/fields-of-query';
 export type { ContractClass } from './validation/json-schema';
 export { validate, type FieldError } from './validation/validator';
-export { decodeBody, type JsonObject, waitMsOf } from './wire';
+export { decodeBody, type JsonObject, readWaitMs } from './wire';
 export * from './events/stream';

@@ -26,13 +26,13 @@ const setter: TextMapSetter<MsgHdrs> = { set: (carrier, key, value) => carrier.s
 export function inMessageSpan<T>(headers: MsgHdrs | undefined, pattern: string, work: () => Promise<T>): Promise<T> {
   if (!tracing.isOn) return work();
   const parent = headers === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, headers, getter);
-  return inSpanOf(parent, SpanKind.SERVER, `process ${operationOf(pattern)}`, {}, work);
+  return runInSpan(parent, SpanKind.SERVER, `process ${parseOperation(pattern)}`, {}, work);
 }
 
 /** Sends a request as a span of the active trace, if there is one. */
 export function inRequestSpan<T>(subject: string, work: () => Promise<T>): Promise<T> {
   if (!tracing.isOn || trace.getActiveSpan() === undefined) return work();
-  return inSpanOf(context.active(), SpanKind.CLIENT, `request ${operationOf(subject)}`, {}, work);
+  return runInSpan(context.active(), SpanKind.CLIENT, `request ${parseOperation(subject)}`, {}, work);
 }
 
 /**
@@ -49,7 +49,7 @@ export function inSpan<T>(
   if (!tracing.isOn) return work();
   const parent = traceparent === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, { traceparent });
   if (trace.getSpan(parent) === undefined) return work();
-  return inSpanOf(parent, SpanKind.INTERNAL, name, attributes, work);
+  return runInSpan(parent, SpanKind.INTERNAL, name, attributes, work);
 }
 
 /** The active trace as a W3C `traceparent`, to be stored and given to {@link inSpan}; undefined without a trace. */
@@ -68,7 +68,7 @@ export function injectTrace(headers: MsgHdrs | undefined, make: () => MsgHdrs): 
   return carrier;
 }
 
-function inSpanOf<T>(
+function runInSpan<T>(
   parent: Context,
   kind: SpanKind,
   name: string,
@@ -89,6 +89,6 @@ function inSpanOf<T>(
 }
 
 /** `lb.acquire` of `rollout.v1.<pool>.lb.acquire`: names of spans have few values. */
-function operationOf(subject: string): string {
+function parseOperation(subject: string): string {
   return subject.split('.').slice(3).join('.');
 }

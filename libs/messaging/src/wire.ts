@@ -69,7 +69,7 @@ function withoutHalves(text: string): string {
 }
 
 /** How long the caller waits, milliseconds; infinite without the header, or if the header is not a number. */
-export function timeoutMsOf(given: MsgHdrs | undefined): number {
+export function readTimeoutMs(given: MsgHdrs | undefined): number {
   const timeoutMs = Number(given?.get(TIMEOUT_HEADER) || Number.NaN);
   return timeoutMs > 0 ? timeoutMs : Infinity;
 }
@@ -121,7 +121,7 @@ export function internalError(cause: unknown): { error: BroomwagonError; referen
 }
 
 /** The error of a parsed reply, or undefined when the reply is a result. */
-export function wireErrorOf(reply: unknown): BroomwagonError | undefined {
+export function readWireError(reply: unknown): BroomwagonError | undefined {
   const error = (reply as { error?: Partial<WireError> } | null)?.error;
   if (typeof error !== 'object' || error === null || typeof error.code !== 'string') return undefined;
   return BroomwagonError.fromWire({ message: error.code, retryable: false, ...error } as WireError);
@@ -143,7 +143,7 @@ function headerSafe(text: string): string {
 /**
  * How long a request lets its service wait, milliseconds: 0 without a `waitMs`, or with a `waitMs` that is no number.
  */
-export function waitMsOf(body: object): number {
+export function readWaitMs(body: object): number {
   const { waitMs } = body as { waitMs?: unknown };
   return typeof waitMs === 'number' ? Math.min(Math.max(0, waitMs), LIMITS.waitMs) : 0;
 }

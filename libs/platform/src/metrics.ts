@@ -110,7 +110,7 @@ export function messageMetrics(metrics: Metrics): MessageMetrics {
 }
 
 /** Subjects to which a service publishes replies; refused replies are counted. */
-export function replySubjectsOf(inboxes: readonly string[], metrics: Metrics): ReplySubjects {
+export function createReplySubjects(inboxes: readonly string[], metrics: Metrics): ReplySubjects {
   const refused = metrics.counter('replies_refused_total', 'Replies to subjects that are no inboxes (REPLY_PREFIXES)');
   return new ReplySubjects(inboxes, () => refused.inc());
 }

@@ -106,7 +106,7 @@ async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolea
     redis.off('error', note).off('sentinelError', noteOfSentinel);
   }
   if (advice === undefined) return false;
-  throw new BroomwagonError('UNAVAILABLE', `${nameOf(redis)}: ${advice}`, { cause });
+  throw new BroomwagonError('UNAVAILABLE', `${formatRedisName(redis)}: ${advice}`, { cause });
 }
 
 class WrongMode extends Error {}
@@ -117,7 +117,7 @@ async function checkMode(redis: Redis, advice: Record<string, string>): Promise<
   if (advice[mode] !== undefined) throw new WrongMode(advice[mode]);
 }
 
-function nameOf({ options }: Redis): string {
+function formatRedisName({ options }: Redis): string {
   const { host, port, sentinels, name } = options;
   if (!sentinels) return `Redis at ${host}:${port}`;
   return `Redis ${name} of the Sentinels at ${sentinels.map((one) => `${one.host}:${one.port}`).join(', ')}`;

@@ -8,7 +8,7 @@ import { FunctionRunner, theLibrary } from './library/function-runner';
 import { LIBRARIES_KEY, LibraryUpkeep } from './library/library-upkeep';
 import { connectRedis } from './redis';
 import { checkRedisAccess } from './redis-access';
-import { primariesOf, type RedisClient } from './redis-cluster';
+import { listPrimaries, type RedisClient } from './redis-cluster';
 import { RedisMemory } from './redis-memory';
 import { PoolDirectory } from './pools';
 
@@ -23,8 +23,8 @@ describe('a Redis Cluster', () => {
   let servers: ServerStore;
   let workers: WorkerStore;
   let pools: PoolStore;
-  const librariesOf = () =>
-    Promise.all(primariesOf(redis).map(async (primary) => JSON.stringify(await primary.function('LIST'))));
+  const readLibraries = () =>
+    Promise.all(listPrimaries(redis).map(async (primary) => JSON.stringify(await primary.function('LIST'))));
   const registered = async (pool: string) => (await servers.list(pool)).servers.map(({ serverId }) => serverId);
 
   beforeAll(async () => {
@@ -46,20 +46,20 @@ describe('a Redis Cluster', () => {
   });
 
   it('has pools on every primary, and all keys of a pool on one primary', async () => {
-    const owners = await Promise.all(POOLS.map((pool) => cluster.primaryOf(runner.rootKey(pool))));
+    const owners = await Promise.all(POOLS.map((pool) => cluster.findPrimary(runner.rootKey(pool))));
     expect(new Set(owners).size).toBe(PRIMARIES);
     const found = [];
     for await (const keys of keysBelow(redis, `${runner.rootKey(POOLS[0]!)}:`)) found.push(...keys);
     expect(found).toContain(`${runner.rootKey(POOLS[0]!)}:servers`);
-    const sums = await Promise.all(primariesOf(redis).map((primary) => primary.dbsize()));
+    const sums = await Promise.all(listPrimaries(redis).map((primary) => primary.dbsize()));
     expect(sums.every((sum) => sum > 0)).toBe(true);
   });
 
   it('gets the library on each primary, again on a primary that lost it', async () => {
-    const hasLibrary = async () => (await librariesOf()).map((list) => list.includes(theLibrary().name));
+    const hasLibrary = async () => (await readLibraries()).map((list) => list.includes(theLibrary().name));
     expect(await hasLibrary()).toEqual([true, true, true]);
-    const owner = await cluster.primaryOf(runner.rootKey(POOLS[0]!));
-    await primariesOf(redis)
+    const owner = await cluster.findPrimary(runner.rootKey(POOLS[0]!));
+    await listPrimaries(redis)
       .find(({ options }) => options.port === owner.port)!
       .function('FLUSH');
     expect(await registered(POOLS[0]!)).toEqual(['s']);
@@ -69,10 +69,10 @@ describe('a Redis Cluster', () => {
   it('has an unused library deleted from every primary', async () => {
     const old = 'broomwagon_0123456789ab';
     const text = `#!lua name=${old}\nredis.register_function('old', function() return 1 end)`;
-    await Promise.all(primariesOf(redis).map((primary) => primary.function('LOAD', text)));
+    await Promise.all(listPrimaries(redis).map((primary) => primary.function('LOAD', text)));
     await redis.zadd(LIBRARIES_KEY, 1, old);
     await new LibraryUpkeep(redis).review();
-    expect((await librariesOf()).filter((list) => list.includes(old))).toEqual([]);
+    expect((await readLibraries()).filter((list) => list.includes(old))).toEqual([]);
   });
 
   it('stores the directory of pools, whose sets are on several nodes', async () => {
@@ -85,7 +85,7 @@ describe('a Redis Cluster', () => {
 
   it('takes no new work when one of its primaries is full', async () => {
     const memory = new RedisMemory(redis);
-    const full = primariesOf(redis)[1]!;
+    const full = listPrimaries(redis)[1]!;
     await full.config('SET', 'maxmemory', 1_000_000);
     await memory.look();
     expect(memory.refusal()).toMatchObject({ code: 'STORE_FULL' });
@@ -97,14 +97,14 @@ describe('a Redis Cluster', () => {
   it('answers UNAVAILABLE while the slot of a pool moves, changes nothing, and goes on afterwards', async () => {
     const pool = POOLS[1]!;
     const end = await cluster.beginMove(runner.rootKey(pool));
-    const before = await cluster.primaryOf(runner.rootKey(pool));
+    const before = await cluster.findPrimary(runner.rootKey(pool));
     const epochs = async () => (await servers.list(pool)).servers;
     await expect(epochs()).rejects.toMatchObject({ code: 'UNAVAILABLE', retryable: true });
     await expect(workers.register(pool, { workerId: 'w', registrationId: 'r', ttlMs: 60_000 })).rejects.toMatchObject({
       code: 'UNAVAILABLE',
     });
     await end();
-    expect(await cluster.primaryOf(runner.rootKey(pool))).not.toBe(before);
+    expect(await cluster.findPrimary(runner.rootKey(pool))).not.toBe(before);
     expect(await registered(pool)).toEqual(['s']);
     expect((await pools.status(pool)).workers).toBe(0);
   });
@@ -123,7 +123,7 @@ describe('a Redis Cluster', () => {
 
   it('requires a password if its nodes do, and takes the password of the address', async () => {
     const setPassword = (password: string) =>
-      Promise.all(primariesOf(redis).map((primary) => primary.config('SET', 'requirepass', password)));
+      Promise.all(listPrimaries(redis).map((primary) => primary.config('SET', 'requirepass', password)));
     await setPassword('secret');
     const [without, withIt] = [cluster.url, cluster.url.replace('://', '://:secret@')].map((url) =>
       connectRedis({ url }),
@@ -143,7 +143,7 @@ describe('a Redis Cluster', () => {
     );
     const mapped = connectRedis({ url: `redis+cluster://localhost:${cluster.servers[0]!.port}`, natMap });
     expect(await new PoolStore(new FunctionRunner(mapped, prefix)).status(POOLS[2]!)).toMatchObject({ leases: 0 });
-    expect(primariesOf(mapped).map(({ options }) => options.host)).toEqual(Array(PRIMARIES).fill('localhost'));
+    expect(listPrimaries(mapped).map(({ options }) => options.host)).toEqual(Array(PRIMARIES).fill('localhost'));
     mapped.disconnect();
   });
 
@@ -155,6 +155,6 @@ describe('a Redis Cluster', () => {
     });
     await checkRedisAccess(nobody, prefix);
     nobody.disconnect();
-    expect(() => primariesOf(nobody)).toThrow(/No node/);
+    expect(() => listPrimaries(nobody)).toThrow(/No node/);
   });
 });

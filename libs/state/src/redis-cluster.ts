@@ -36,7 +36,7 @@ export class BoundedCluster extends Cluster {
  * The servers that hold keys: all known primaries of a Cluster, or the single server.
  * @throws Error when no node of the Cluster can be reached
  */
-export function primariesOf(redis: RedisClient): Redis[] {
+export function listPrimaries(redis: RedisClient): Redis[] {
   if (!(redis instanceof Cluster)) return [redis];
   const primaries = redis.nodes('master');
   if (primaries.length === 0) throw new Error('No node of the Redis Cluster can be reached');
@@ -51,7 +51,7 @@ export async function* primariesWith(redis: RedisClient, key: string): AsyncGene
   if (!(redis instanceof Cluster)) return yield redis;
   const [owner] = redis.slots[await redis.cluster('KEYSLOT', key)] ?? [];
   const isOwner = ({ options }: Redis) => `${options.host}:${options.port}` === owner;
-  const first = primariesOf(redis).find(isOwner);
+  const first = listPrimaries(redis).find(isOwner);
   if (first) yield first;
-  for (const other of primariesOf(redis)) if (other !== first) yield other;
+  for (const other of listPrimaries(redis)) if (other !== first) yield other;
 }

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { BroomwagonError } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
-import { primariesOf, type RedisClient } from './redis-cluster';
+import { listPrimaries, type RedisClient } from './redis-cluster';
 import { storeFull, type MemoryGate } from './library/function-runner';
 
 /**
@@ -53,10 +53,10 @@ export class RedisMemory implements MemoryGate {
 
   /** Checks the memory once. @throws Error when Redis does not answer */
   async look(): Promise<MemoryUse> {
-    const uses = await Promise.all(primariesOf(this.redis).map(useOf));
-    this.use = uses.toSorted((one, other) => shareOf(other) - shareOf(one))[0] ?? this.use;
+    const uses = await Promise.all(listPrimaries(this.redis).map(readMemoryUse));
+    this.use = uses.toSorted((one, other) => computeShare(other) - computeShare(one))[0] ?? this.use;
     const before = this.full;
-    this.full = shareOf(this.use) >= this.fullShare - (before ? MUST_COME_FREE_SHARE : 0);
+    this.full = computeShare(this.use) >= this.fullShare - (before ? MUST_COME_FREE_SHARE : 0);
     if (this.full && !before) this.logger.error(`${this.fullness()}: new work is refused until memory is free`);
     if (!this.full && before) this.logger.log(`${this.fullness()}: new work is accepted again`);
     this.onLook(this.use);
@@ -75,23 +75,23 @@ export class RedisMemory implements MemoryGate {
 
   private fullness(): string {
     const { usedBytes, maxBytes } = this.use;
-    const percent = Math.round(shareOf(this.use) * 100);
+    const percent = Math.round(computeShare(this.use) * 100);
     return `${this.name} uses ${percent} % of its maxmemory (${usedBytes} of ${maxBytes} bytes)`;
   }
 }
 
-async function useOf(primary: Redis): Promise<MemoryUse> {
-  const info = fieldsOf(await primary.info('memory'));
+async function readMemoryUse(primary: Redis): Promise<MemoryUse> {
+  const info = parseInfo(await primary.info('memory'));
   // Redis does not count buffers for replicas and the append-only file against the limit.
   const usedBytes = Number(info.get('used_memory') ?? 0) - Number(info.get('mem_not_counted_for_evict') ?? 0);
   return { usedBytes, maxBytes: Number(info.get('maxmemory') ?? 0) };
 }
 
-function shareOf({ usedBytes, maxBytes }: MemoryUse): number {
+function computeShare({ usedBytes, maxBytes }: MemoryUse): number {
   return maxBytes > 0 ? usedBytes / maxBytes : 0;
 }
 
-function fieldsOf(info: string): Map<string, string> {
+function parseInfo(info: string): Map<string, string> {
   return new Map(
     info.split(/\r?\n/).flatMap((line) => {
       const colon = line.indexOf(':');

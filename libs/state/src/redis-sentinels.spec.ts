@@ -45,17 +45,17 @@ class FakeSentinel {
   private answer(command: string): string {
     const { hostname, port } = this.primary;
     if (command.includes('HELLO')) return '-NOPROTO unsupported protocol version\r\n';
-    if (command.includes('GET-MASTER-ADDR')) return listOf([hostname, port]);
+    if (command.includes('GET-MASTER-ADDR')) return formatRespList([hostname, port]);
     if (command.includes('MASTER')) {
       this.asked += 1;
-      return listOf(['config-epoch', String(this.epoch)]);
+      return formatRespList(['config-epoch', String(this.epoch)]);
     }
     if (command.includes('SENTINELS')) return '*0\r\n';
     return '-ERR unknown command\r\n';
   }
 }
 
-const listOf = (texts: readonly string[]) =>
+const formatRespList = (texts: readonly string[]) =>
   `*${texts.length}\r\n${texts.map((text) => `$${text.length}\r\n${text}\r\n`).join('')}`;
 
 function connectBy(sentinels: readonly FakeSentinel[]) {

@@ -40,7 +40,7 @@ export function connectRedis(options: RedisConnectionOptions): RedisClient {
   const address = parseRedisAddress(options.url);
   const redis =
     address === undefined || address.kind === 'server'
-      ? new Redis(options.url, settingsOf(options, options.url.startsWith('rediss:')))
+      ? new Redis(options.url, buildSettings(options, options.url.startsWith('rediss:')))
       : address.kind === 'cluster'
         ? connectCluster(options, address)
         : connectBySentinels(options, address);
@@ -51,7 +51,7 @@ export function connectRedis(options: RedisConnectionOptions): RedisClient {
 }
 
 /** Options of a connection to one server. */
-function settingsOf(options: RedisConnectionOptions, usesTls: boolean) {
+function buildSettings(options: RedisConnectionOptions, usesTls: boolean) {
   const { tls, commandTimeoutMs = 2_000, silenceMs = DEFAULT_SILENCE_MS } = options;
   return {
     // The object is not copied, because each connection reads its properties anew from their files.
@@ -75,7 +75,7 @@ function retryStrategy(attempt: number): number {
 function connectBySentinels(options: RedisConnectionOptions, address: RedisAddress): SentinelRedis {
   const { hosts, primaryName, usesTls, username, password } = address;
   const { sentinelUsername, sentinelPassword } = options;
-  const settings = settingsOf(options, usesTls);
+  const settings = buildSettings(options, usesTls);
   return new SentinelRedis({
     ...settings,
     hosts,
@@ -94,7 +94,7 @@ function connectBySentinels(options: RedisConnectionOptions, address: RedisAddre
 
 function connectCluster(options: RedisConnectionOptions, address: RedisAddress): BoundedCluster {
   const { hosts, usesTls, username, password } = address;
-  const { retryStrategy: clusterRetryStrategy, ...settings } = settingsOf(options, usesTls);
+  const { retryStrategy: clusterRetryStrategy, ...settings } = buildSettings(options, usesTls);
   return new BoundedCluster(hosts, {
     redisOptions: { ...settings, username, password },
     clusterRetryStrategy,
@@ -107,13 +107,13 @@ function connectCluster(options: RedisConnectionOptions, address: RedisAddress):
 }
 
 /** Time of a Redis server, milliseconds since 1970. @throws Error of Redis */
-export async function timeOf(redis: RedisClient): Promise<number> {
+export async function readTime(redis: RedisClient): Promise<number> {
   const [seconds, microseconds] = await redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
 }
 
 /** The answer to a command that is no transition. @throws BroomwagonError UNAVAILABLE */
-export async function answerOf<T>(answer: Promise<T>, from = 'Redis'): Promise<T> {
+export async function awaitAnswer<T>(answer: Promise<T>, from = 'Redis'): Promise<T> {
   try {
     return await answer;
   } catch (cause) {

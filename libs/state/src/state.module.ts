@@ -27,7 +27,7 @@ import { MoveStore } from './moves/move.store';
 import { connectRedis, type RedisConnectionOptions } from './redis';
 import { checkRedisAccess } from './redis-access';
 import { RedisLink } from './redis-link';
-import { primariesOf, type RedisClient } from './redis-cluster';
+import { listPrimaries, type RedisClient } from './redis-cluster';
 import { RedisMemory } from './redis-memory';
 import { RemovalStore } from './removals/removal.store';
 import { ReplyStore } from './replies/reply.store';
@@ -97,14 +97,14 @@ const STORES = [
   WorkerStore,
 ];
 
-function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
+function createMemory(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
   const ratio = metrics.gauge('redis_memory_ratio', 'Memory of Redis / its maxmemory; from 0.9: new work is refused');
   return new RedisMemory(redis, 'Redis', ({ usedBytes, maxBytes }) =>
     ratio.set(maxBytes > 0 ? usedBytes / maxBytes : 0),
   );
 }
 
-function callMetricsOf({ metrics }: StateOptions): CallMetrics {
+function createCallMetrics({ metrics }: StateOptions): CallMetrics {
   metrics.gauge('schema_version', 'Layout in which this build stores pools').set(SCHEMA_VERSION);
   const help = 'Time from the call of a transition to its reply';
   const seconds = metrics.histogram('redis_call_seconds', help, ['transition'], CALL_BUCKETS_S);
@@ -137,12 +137,12 @@ function onKeys<T>(Provider: new (redis: RedisClient, keyPrefix: string) => T): 
       inject: [MODULE_OPTIONS_TOKEN],
       useFactory: (options: StateOptions) => connectRedis(options),
     },
-    { provide: RedisMemory, inject: [Redis, MODULE_OPTIONS_TOKEN], useFactory: memoryOf },
+    { provide: RedisMemory, inject: [Redis, MODULE_OPTIONS_TOKEN], useFactory: createMemory },
     {
       provide: FunctionRunner,
       inject: [Redis, MODULE_OPTIONS_TOKEN, RedisMemory],
       useFactory: (redis: RedisClient, options: StateOptions, memory: RedisMemory) =>
-        new FunctionRunner(redis, options.keyPrefix, memory, theLibrary(), callMetricsOf(options)),
+        new FunctionRunner(redis, options.keyPrefix, memory, theLibrary(), createCallMetrics(options)),
     },
     {
       provide: LeaseBounds,
@@ -211,7 +211,7 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
     readiness.addReadiness('redis', async () => {
       const problem = link.problem();
       if (problem !== undefined) throw new Error(problem);
-      await Promise.all(primariesOf(this.redis).map((primary) => primary.ping()));
+      await Promise.all(listPrimaries(this.redis).map((primary) => primary.ping()));
       await this.marks.checkWritable();
     });
     // Once ready, the app stays ready: transitions that free memory, such as the end of a round, come through it too.

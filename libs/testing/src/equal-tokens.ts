@@ -31,9 +31,9 @@ export async function equalShares(
   const made = first.slice(0, pairs);
   const tails = await Promise.all(made.map((tokens, prompt) => generate({ prompt, sample: 0, made: tokens })));
   return {
-    prompts: mean(made.map((tokens, index) => shareOf(tokens, first[pairs + index]!))),
-    samples: mean(made.map((tokens, index) => shareOf(tokens, second[index]!))),
-    tails: mean(made.map((tokens, index) => shareOf(tokens, tails[index]!))),
+    prompts: mean(made.map((tokens, index) => computeShare(tokens, first[pairs + index]!))),
+    samples: mean(made.map((tokens, index) => computeShare(tokens, second[index]!))),
+    tails: mean(made.map((tokens, index) => computeShare(tokens, tails[index]!))),
   };
 }
 
@@ -45,7 +45,7 @@ export function marginOfShares(pairs: number, falseAlarm: number): number {
   return Math.sqrt(Math.log(2 / falseAlarm) / pairs);
 }
 
-function shareOf(one: readonly number[], other: readonly number[]): number {
+function computeShare(one: readonly number[], other: readonly number[]): number {
   const length = Math.min(one.length, other.length);
   return one.slice(0, length).filter((token, index) => token === other[index]).length / length;
 }

@@ -39,9 +39,9 @@ describe('provideServices', () => {
     const credentials = await Credentials.make();
     const environment = { NATS_URL: testNatsUrl() };
     const services = await provideServices({ environment, credentials });
-    const { NATS_URL, NATS_USER, REDIS_URL } = services.settingsOf('worker');
+    const { NATS_URL, NATS_USER, REDIS_URL } = services.getSettings('worker');
     expect({ NATS_URL, NATS_USER }).toEqual({ ...environment, NATS_USER: undefined });
-    expect(services.settingsOf('trainer')).toEqual(environment);
+    expect(services.getSettings('trainer')).toEqual(environment);
     const redis = new Redis(REDIS_URL!);
     await expect(redis.hset('rollout:payload:{p/j}:x', 'a', 'b')).resolves.toBe(1);
     await expect(redis.flushall()).rejects.toThrow('NOPERM');

@@ -12,7 +12,7 @@ export interface Services {
   readonly nats: ServerHandle;
   readonly redis: ServerHandle;
   /** Settings with which a program connects to both: as this user, where a server has the users of `deploy`. */
-  settingsOf(user: string): Record<string, string>;
+  getSettings(user: string): Record<string, string>;
   /** Ends the servers that were started here; given servers are left alone. */
   stop(): Promise<void>;
 }
@@ -34,15 +34,15 @@ export interface ServicesOptions extends FindOptions {
  */
 export async function provideServices(options: ServicesOptions = {}): Promise<Services> {
   const environment = options.environment ?? process.env;
-  const nameOf = (kind: ServerKind): string | undefined => {
+  const findUrlVariable = (kind: ServerKind): string | undefined => {
     const { testUrlVariable, urlVariable } = SERVER_KINDS[kind];
     return [...(options.forTests ? [testUrlVariable] : []), urlVariable].find((name) => environment[name]);
   };
-  const missing = (['nats', 'redis'] as const).filter((kind) => nameOf(kind) === undefined);
+  const missing = (['nats', 'redis'] as const).filter((kind) => findUrlVariable(kind) === undefined);
   const found = missing.length > 0 ? await findServers(missing, options) : new Map<never, never>();
 
   const provide = (kind: ServerKind): Promise<ServerHandle> => {
-    const variable = nameOf(kind);
+    const variable = findUrlVariable(kind);
     if (variable !== undefined) return givenServer(kind, environment[variable]!, variable);
     return startServer(kind === 'nats' ? natsRecipe : redisRecipe, found.get(kind)!, {
       credentials: options.credentials,
@@ -51,8 +51,8 @@ export async function provideServices(options: ServicesOptions = {}): Promise<Se
   const [nats, redis] = await Promise.allSettled([provide('nats'), provide('redis')]);
   if (nats.status === 'fulfilled' && redis.status === 'fulfilled') {
     const stop = async () => void (await Promise.all([nats.value.stop(), redis.value.stop()]));
-    const settingsOf = (user: string) => ({ ...nats.value.settingsOf(user), ...redis.value.settingsOf(user) });
-    return { nats: nats.value, redis: redis.value, settingsOf, stop };
+    const getSettings = (user: string) => ({ ...nats.value.getSettings(user), ...redis.value.getSettings(user) });
+    return { nats: nats.value, redis: redis.value, getSettings, stop };
   }
   for (const one of [nats, redis]) if (one.status === 'fulfilled') await one.value.stop();
   throw nats.status === 'rejected' ? nats.reason : (redis as PromiseRejectedResult).reason;

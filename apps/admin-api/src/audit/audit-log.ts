@@ -10,7 +10,7 @@ import {
   type ListAuditLogRequest,
   type PoolName,
 } from '@broomwagon/contracts';
-import { bodyOf, ensureStream, MessagingConnection, readStream } from '@broomwagon/messaging';
+import { parseStoredBody, ensureStream, MessagingConnection, readStream } from '@broomwagon/messaging';
 import { Metrics } from '@broomwagon/platform';
 import { AdminApiConfig } from '../admin-api.config';
 
@@ -83,7 +83,7 @@ export class AuditLog {
       for await (const message of readStream(this.connection, position, limit)) {
         if (entries.length === limit || read === MAX_READ) return { entries, cursor: message.sequence };
         read += 1;
-        const entry = bodyOf<AuditEntry>(message, ({ operation: of }) => typeof of === 'string');
+        const entry = parseStoredBody<AuditEntry>(message, ({ operation: of }) => typeof of === 'string');
         if (entry === undefined) continue;
         if (actorId === undefined || entry.actorId === actorId) entries.push(entry);
       }
@@ -101,7 +101,7 @@ export class AuditLog {
       await this.ensure();
       const position = { stream: AUDIT_STREAM, subject: auditSubject(pool, operation), from, sinceMs };
       for await (const message of readStream(this.connection, position, LIMITS.page)) {
-        const entry = bodyOf<AuditEntry>(message, ({ operation: of }) => typeof of === 'string');
+        const entry = parseStoredBody<AuditEntry>(message, ({ operation: of }) => typeof of === 'string');
         if (entry !== undefined) yield { sequence: message.sequence, entry };
       }
     } catch (cause) {

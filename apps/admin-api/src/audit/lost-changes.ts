@@ -91,7 +91,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
   async checkPools(): Promise<void> {
     for (const pool of await this.directory.list()) {
       const before = this.stamps.get(pool);
-      const stamp = await this.stampOf(pool, before);
+      const stamp = await this.readStamp(pool, before);
       if (stamp === undefined) continue;
       const setBackAtMs = await this.findSetBack(pool, before, stamp);
       if (setBackAtMs === undefined) continue;
@@ -107,7 +107,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
    * answers.
    */
   private async findSetBack(pool: PoolName, before: Stamp | undefined, now: Stamp): Promise<number | undefined> {
-    if (before !== undefined) return generationOf(before) === generationOf(now) ? 0 : Date.now();
+    if (before !== undefined) return getGeneration(before) === getGeneration(now) ? 0 : Date.now();
     const status = await this.client.call(pool, 'lb.status', {}).catch(() => undefined);
     return status && (status.setBackAtMs ?? 0);
   }
@@ -134,7 +134,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   /** Stamp of the pool; undefined while no service answers for the pool. */
-  private async stampOf(pool: PoolName, seen: Stamp | undefined): Promise<Stamp | undefined> {
+  private async readStamp(pool: PoolName, seen: Stamp | undefined): Promise<Stamp | undefined> {
     try {
       return (await this.client.call(pool, 'weights.status', { stamp: seen })).stamp;
     } catch (error) {
@@ -144,6 +144,6 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
   }
 }
 
-function generationOf(stamp: Stamp): string {
+function getGeneration(stamp: Stamp): string {
   return stamp.split('.')[0]!;
 }

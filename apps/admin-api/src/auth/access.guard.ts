@@ -14,12 +14,12 @@ export const RouteOf = Reflector.createDecorator<Route>();
 const identities = new WeakMap<Request, Identity>();
 
 /** Identity of the caller of a request that the guard has let pass. */
-export function identityOf(request: Request): Identity {
+export function getIdentity(request: Request): Identity {
   return identities.get(request)!;
 }
 
 /** The bearer token of a request; undefined if it has none. */
-export function tokenOf(request: Request): string | undefined {
+export function readBearerToken(request: Request): string | undefined {
   return BEARER.exec(request.get('Authorization') ?? '')?.[1];
 }
 
@@ -51,7 +51,7 @@ export class AccessGuard implements CanActivate {
   }
 
   private async identify(request: Request): Promise<Identity> {
-    const token = tokenOf(request);
+    const token = readBearerToken(request);
     const identity = token === undefined ? undefined : await this.authenticator.identify(token);
     if (identity !== undefined) return identity;
     throw new BroomwagonError('UNAUTHENTICATED', 'Send a valid token as Authorization: Bearer TOKEN');

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { CredentialStore, isHashOf, TokenCache } from '@broomwagon/state';
+import { CredentialStore, isTokenHash, TokenCache } from '@broomwagon/state';
 import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from './identity';
 import { OidcIssuer } from './oidc-issuer';
@@ -24,7 +24,7 @@ export class Authenticator {
   }
 
   private configured(token: string): Identity | undefined {
-    const found = this.config.adminTokenSha256.filter((hash) => isHashOf(hash, token));
+    const found = this.config.adminTokenSha256.filter((hash) => isTokenHash(hash, token));
     return found.length > 0 ? { id: 'configured', name: 'ADMIN_TOKEN_SHA256', role: 'admin' } : undefined;
   }
 

@@ -38,7 +38,7 @@ export class OidcIssuer {
         clockTolerance: CLOCK_TOLERANCE_SECONDS,
         requiredClaims: ['exp', 'sub'],
       });
-      return this.identityOf(payload);
+      return this.toIdentity(payload);
     } catch (error) {
       if (error instanceof BroomwagonError) throw error;
       if (error instanceof errors.JOSEError && !WITHOUT_KEYS.has(error.code)) return undefined;
@@ -58,19 +58,20 @@ export class OidcIssuer {
     return createRemoteJWKSet(new URL(document.jwks_uri), { timeoutDuration: FETCH_MS });
   }
 
-  private identityOf(payload: JWTPayload): Identity {
+  private toIdentity(payload: JWTPayload): Identity {
     const { oidcRoleClaim, oidcRolePrefix, oidcPoolsClaim } = this.config;
-    const names = textsOf(payload, oidcRoleClaim);
+    const names = readClaimTexts(payload, oidcRoleClaim);
     const role = ROLES.findLast((one) => names.includes(oidcRolePrefix + one));
     if (role === undefined) throw new BroomwagonError('FORBIDDEN', `The JWT has no role in its claim ${oidcRoleClaim}`);
     const { sub = '', preferred_username: name } = payload as JWTPayload & { preferred_username?: unknown };
-    const pools: PoolName[] | undefined = oidcPoolsClaim === undefined ? undefined : textsOf(payload, oidcPoolsClaim);
+    const pools: PoolName[] | undefined =
+      oidcPoolsClaim === undefined ? undefined : readClaimTexts(payload, oidcPoolsClaim);
     return { id: `oidc:${sub}`, name: typeof name === 'string' ? name : sub, role, pools };
   }
 }
 
 /** The texts of a claim, which may be nested: a list, or words with spaces between them. */
-function textsOf(payload: JWTPayload, path: string): string[] {
+function readClaimTexts(payload: JWTPayload, path: string): string[] {
   const value = Object.hasOwn(payload, path)
     ? payload[path]
     : path.split('.').reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined)?.[name], payload);

@@ -4,7 +4,7 @@ import { Metrics } from '@broomwagon/platform';
 import type { Request } from 'express';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { AuditLog } from '../audit/audit-log';
-import { requestIdOf } from '../http/request-id';
+import { getRequestId } from '../http/request-id';
 import type { Identity } from './identity';
 
 /**
@@ -49,7 +49,7 @@ export class Refusals {
     const isOfToken = code === 'UNAUTHENTICATED' || code === 'FORBIDDEN';
     const isRead = identity !== undefined && route.method === 'GET';
     if (!isOfToken || isRead || !(await this.hasRoom(identity?.id ?? ''))) return;
-    const [requestId, address] = [requestIdOf(request), request.ip ?? ''];
+    const [requestId, address] = [getRequestId(request), request.ip ?? ''];
     if (identity === undefined) {
       const { method, path } = route;
       this.logger.warn({ code, method, path, address, requestId }, 'request without a valid token');

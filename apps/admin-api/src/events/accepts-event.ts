@@ -1,9 +1,12 @@
 import { idPart, type PoolEvent, type StreamEventsRequest } from '@broomwagon/contracts';
-import { bodyOf, type StoredMessage } from '@broomwagon/messaging';
+import { parseStoredBody, type StoredMessage } from '@broomwagon/messaging';
 
 /** The event in a message of the stream of events; undefined, with a warning, for a message that is no event. */
-export function eventOf(message: StoredMessage): PoolEvent | undefined {
-  return bodyOf<PoolEvent>(message, ({ type, sequence }) => typeof type === 'string' && typeof sequence === 'number');
+export function parseEvent(message: StoredMessage): PoolEvent | undefined {
+  return parseStoredBody<PoolEvent>(
+    message,
+    ({ type, sequence }) => typeof type === 'string' && typeof sequence === 'number',
+  );
 }
 
 /** Whether an event has all the fields of a filter. Events of requests have their job in the id of the request. */

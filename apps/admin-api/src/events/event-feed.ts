@@ -13,10 +13,10 @@ import {
 import { Metrics } from '@broomwagon/platform';
 import type { Request, Response } from 'express';
 import { AdminApiConfig } from '../admin-api.config';
-import { tokenOf } from '../auth/access.guard';
+import { readBearerToken } from '../auth/access.guard';
 import { Authenticator } from '../auth/authenticator';
 import type { RequestFields } from '../http/request-fields';
-import { acceptsEvent, eventOf } from './accepts-event';
+import { acceptsEvent, parseEvent } from './accepts-event';
 import { EventReader } from './event-reader';
 
 const HEARTBEAT_MS = 15_000;
@@ -101,7 +101,7 @@ export class EventFeed implements OnModuleDestroy {
     );
     const ofPool = this.readers.get(pool) ?? new Set();
     this.readers.set(pool, ofPool.add(reader));
-    this.tokens.set(reader, tokenOf(request)!);
+    this.tokens.set(reader, readBearerToken(request)!);
     this.gauge.set(this.tokens.size);
     response.once('close', () => {
       ofPool.delete(reader);
@@ -121,7 +121,7 @@ export class EventFeed implements OnModuleDestroy {
       const from = (await this.isOfFormerStream(lastId)) ? 1 : lastId + 1;
       const position = { stream: EVENTS_STREAM, subject: eventSubject(pool, '>'), from };
       for await (const message of readStream(this.connection, position, REPLAY_BATCH)) {
-        const event = eventOf(message);
+        const event = parseEvent(message);
         if (event !== undefined && !(await reader.replay(message.sequence, event, message.text))) return;
       }
       await reader.live();
@@ -211,7 +211,7 @@ export class EventFeed implements OnModuleDestroy {
     this.lastSequence = sequence;
     const readers = this.readers.get(subject.split('.')[2]!);
     // An exception would end the consumer, and with it the events of all readers.
-    const event = readers && eventOf(message);
+    const event = readers && parseEvent(message);
     if (event === undefined) return;
     for (const reader of readers!) reader.offer(sequence, event, text);
   }

@@ -6,9 +6,9 @@ import {
   type ArgumentsHost,
   type ExceptionFilter,
 } from '@nestjs/common';
-import { API_ROOT, BroomwagonError, ERROR_CODES, httpStatusOf, type Problem, ROUTES } from '@broomwagon/contracts';
+import { API_ROOT, BroomwagonError, ERROR_CODES, getHttpStatus, type Problem, ROUTES } from '@broomwagon/contracts';
 import type { Request, Response } from 'express';
-import { requestIdOf } from './request-id';
+import { getRequestId } from './request-id';
 
 /** Retry-After of 429 and 503 if the error has none, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
@@ -38,7 +38,8 @@ export class ProblemFilter implements ExceptionFilter {
     // The caller disconnected in the middle of its body.
     if (request.destroyed && (cause as { code?: unknown }).code === 'ECONNRESET') return;
     const error = typedError(cause, request, response);
-    if (error.code === 'INTERNAL') this.logger.error({ err: cause, requestId: requestIdOf(request) }, 'Request failed');
+    if (error.code === 'INTERNAL')
+      this.logger.error({ err: cause, requestId: getRequestId(request) }, 'Request failed');
     if (response.headersSent) response.destroy();
     else sendProblem(error, request, response);
   }
@@ -46,12 +47,12 @@ export class ProblemFilter implements ExceptionFilter {
 
 function sendProblem(error: BroomwagonError, request: Request, response: Response): void {
   const { code, message, retryable, field, details } = error;
-  const status = httpStatusOf(code);
+  const status = getHttpStatus(code);
   const isBusy = status === 429 || status === 503;
   const retryAfterMs = error.retryAfterMs ?? (isBusy ? RETRY_AFTER_MS : undefined);
   if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1_000)));
   if (code === 'UNAUTHENTICATED') response.set('WWW-Authenticate', 'Bearer');
-  const requestId = requestIdOf(request);
+  const requestId = getRequestId(request);
   const problem: Problem = {
     type: `urn:broomwagon:error:${code}`,
     title: ERROR_CODES[code].about,

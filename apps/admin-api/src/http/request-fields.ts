@@ -50,7 +50,7 @@ export async function readFields(route: Route, request: Request, callerId: strin
     if (implied.has(field) || (fields !== undefined && !fields.includes(field))) throw unknownField(field);
   }
   const body: JsonObject = { ...given, ...inPath, ...values };
-  if (idField !== undefined) body[idField] ??= idempotencyKey ? idOf(callerId, idempotencyKey) : randomUUID();
+  if (idField !== undefined) body[idField] ??= idempotencyKey ? hashParts(callerId, idempotencyKey) : randomUUID();
   const ifMatch = method === 'GET' ? undefined : request.get('If-Match');
   if (ifMatch !== undefined && ifMatch !== '*') {
     const [, version] = /^"(\d{1,14})"$/.exec(ifMatch) ?? [];
@@ -69,7 +69,7 @@ export async function readFields(route: Route, request: Request, callerId: strin
   return { pool, body, idempotencyKey };
 }
 
-function idOf(...parts: string[]): string {
+function hashParts(...parts: string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 

@@ -5,7 +5,7 @@ const GIVEN = /^[\w.:-]{1,128}$/;
 const ids = new WeakMap<Request, string>();
 
 /** Id of a request, from its header `X-Request-Id`, or a random one. */
-export function requestIdOf(request: Request): string {
+export function getRequestId(request: Request): string {
   const known = ids.get(request);
   if (known !== undefined) return known;
   const given = request.get('X-Request-Id') ?? '';

@@ -8,7 +8,7 @@ import {
   type RestOperationName,
   type Route,
 } from '@broomwagon/contracts';
-import { type JsonObject, TypedClient, validate, waitMsOf } from '@broomwagon/messaging';
+import { type JsonObject, TypedClient, validate, readWaitMs } from '@broomwagon/messaging';
 import { PoolDirectory } from '@broomwagon/state';
 import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from '../auth/identity';
@@ -43,7 +43,7 @@ export class OperationCaller {
     timeoutMs = this.config.callTimeoutMs,
   ): Promise<object> {
     const { method, operation, asTrainer } = route;
-    const options = { timeoutMs: timeoutMs + waitMsOf(body) };
+    const options = { timeoutMs: timeoutMs + readWaitMs(body) };
     if (pool !== undefined && method !== 'GET' && !WITHOUT_POOL.has(operation)) await this.checkPool(pool);
     try {
       if (isAdmin(operation)) {

@@ -26,15 +26,15 @@ function recorded(policy: TailPolicy, overProvisions: number[]) {
   return replays({ groups: GROUPS, partialGroups: 0, longestTokens: new Map(tokens) }, rounds);
 }
 
-const nameOf = ({ policy, overProvision, isOwn }: FrontierWhatIf): string =>
+const formatPolicyName = ({ policy, overProvision, isOwn }: FrontierWhatIf): string =>
   `${policy} ${overProvision}${isOwn ? ', own' : ''}`;
-const secondsOf = (points: FrontierWhatIf[], name: string): number =>
-  points.find((point) => nameOf(point) === name)!.stepSeconds;
+const findStepSeconds = (points: FrontierWhatIf[], name: string): number =>
+  points.find((point) => formatPolicyName(point) === name)!.stepSeconds;
 
 describe('the replays of a frontier', () => {
   it('have for `auto` its choice for each round, its last choice alone, and other policies', async () => {
     const points = await recorded({ name: 'auto', maxVersionSpan: 9 }, [1, 1, 1, 1.25, 1.25]);
-    expect(points.map(nameOf)).toEqual([
+    expect(points.map(formatPolicyName)).toEqual([
       'auto 1.25, own',
       'resume 1.25',
       'wait 1',
@@ -45,26 +45,29 @@ describe('the replays of a frontier', () => {
       'drip 1.5',
     ]);
     // Steps as recorded: three of five wait for a long group.
-    expect(secondsOf(points, 'auto 1.25, own')).toBeCloseTo((3 * 1_000 + 2 * 100) / 5 / 1_000);
-    expect(secondsOf(points, 'wait 1')).toBeCloseTo(1);
-    expect(secondsOf(points, 'resume 1.25')).toBeLessThan(0.3);
+    expect(findStepSeconds(points, 'auto 1.25, own')).toBeCloseTo((3 * 1_000 + 2 * 100) / 5 / 1_000);
+    expect(findStepSeconds(points, 'wait 1')).toBeCloseTo(1);
+    expect(findStepSeconds(points, 'resume 1.25')).toBeLessThan(0.3);
   });
 
   it('have the last choice once if it waits', async () => {
     const points = await recorded({ name: 'auto' }, [1.25, 1.25, 1.25, 1.25, 1]);
-    expect(points.map(nameOf).slice(0, 3)).toEqual(['auto 1, own', 'wait 1', 'regenerate 1.25']);
+    expect(points.map(formatPolicyName).slice(0, 3)).toEqual(['auto 1, own', 'wait 1', 'regenerate 1.25']);
   });
 
   it('keep the version span of `auto`, 2 by default, so that cut groups are waited for', async () => {
     const within = async (maxVersionSpan?: number) =>
-      secondsOf(await recorded({ name: 'auto', maxVersionSpan }, [1, 1, 1, 1.25, 1.25]), 'resume 1.5');
+      findStepSeconds(await recorded({ name: 'auto', maxVersionSpan }, [1, 1, 1, 1.25, 1.25]), 'resume 1.5');
     expect(await within()).toBe(await within(2));
     expect(await within()).toBeGreaterThan(await within(9));
   });
 
   it('have the policy of the job once, and nothing under `fixed-concurrency`', async () => {
     const points = await recorded({ name: 'resume', overProvision: 1.25 }, [1.25, 1.25, 1.25]);
-    expect(points.filter(({ policy }) => policy === 'resume').map(nameOf)).toEqual(['resume 1.25, own', 'resume 1.5']);
+    expect(points.filter(({ policy }) => policy === 'resume').map(formatPolicyName)).toEqual([
+      'resume 1.25, own',
+      'resume 1.5',
+    ]);
     const concurrent: TailPolicy = { name: 'fixed-concurrency', overProvision: 1.25, concurrency: 8 };
     expect(await recorded(concurrent, [1.25, 1.25, 1.25])).toEqual([]);
     expect(await recorded({ name: 'auto' }, [])).toEqual([]);

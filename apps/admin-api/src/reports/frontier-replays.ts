@@ -27,20 +27,20 @@ export async function replays(
   const last = rounds.at(-1);
   if (last === undefined) return [];
   const groupsPerStep = Math.max(...rounds.map(({ neededGroups }) => neededGroups));
-  const had = rounds.map(policyOf);
+  const had = rounds.map(toChoice);
   // A fixed concurrency needs a model of the servers.
   if (had.some(({ name }) => name === 'fixed-concurrency') || groups.length < 2 * groupsPerStep) return [];
   const time = roundTime(
     rounds.flatMap((round) => {
       const tokens = longestTokens.get(round.roundId);
-      return tokens === undefined ? [] : [{ longestTokens: tokens, durationMs: 1_000 * secondsOf(round) }];
+      return tokens === undefined ? [] : [{ longestTokens: tokens, durationMs: 1_000 * computeRoundSeconds(round) }];
     }),
   );
   const samples = { groups, groupsPerStep, time };
   const bounds = boundsOfReplay(last.policy);
   const replay = (policies: readonly Choice[]) =>
     whatIf(samples, (step) => ({ ...bounds, ...policies[Math.min(step, policies.length) - 1]! }));
-  const recordedSeconds = rounds.reduce((sum, round) => sum + secondsOf(round), 0) / rounds.length;
+  const recordedSeconds = rounds.reduce((sum, round) => sum + computeRoundSeconds(round), 0) / rounds.length;
   const scale = recordedSeconds / replay(had).stepTime;
   const { name, overProvision } = had.at(-1)!;
   const isAuto = last.policy.name === 'auto';
@@ -58,11 +58,14 @@ export async function replays(
 }
 
 /** Policy that a round had: its own, or the choice of `auto` or of an adaptive policy. */
-function policyOf({ policy, choice }: TrainedRound): Choice {
+function toChoice({ policy, choice }: TrainedRound): Choice {
   const name = (choice?.auto?.policy ?? policy.name) as Choice['name'];
   return { name, overProvision: name === 'wait' ? 1 : (choice?.overProvision ?? policy.overProvision ?? 1) };
 }
 
-export function secondsOf({ openedAtMs, completedAtMs }: Pick<TrainedRound, 'openedAtMs' | 'completedAtMs'>): number {
+export function computeRoundSeconds({
+  openedAtMs,
+  completedAtMs,
+}: Pick<TrainedRound, 'openedAtMs' | 'completedAtMs'>): number {
   return Math.max(1, completedAtMs - openedAtMs) / 1_000;
 }

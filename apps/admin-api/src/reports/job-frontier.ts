@@ -10,8 +10,8 @@ import {
 } from '@broomwagon/contracts';
 import { MessagingConnection, readStream, TypedClient } from '@broomwagon/messaging';
 import { AdminApiConfig } from '../admin-api.config';
-import { acceptsEvent, eventOf } from '../events/accepts-event';
-import { replays, secondsOf, type TrainedRound } from './frontier-replays';
+import { acceptsEvent, parseEvent } from '../events/accepts-event';
+import { replays, computeRoundSeconds, type TrainedRound } from './frontier-replays';
 import { RecordedSamples, type Recording } from './recorded-samples';
 import { CLOCK_MARGIN_MS } from './round-timeline';
 
@@ -34,7 +34,7 @@ export class JobFrontier {
   async read(pool: string, job: JobId): Promise<JobFrontierReply> {
     const { rounds } = await this.client.call(pool, 'round.list', { job }, { timeoutMs: this.config.callTimeoutMs });
     const completed = rounds.filter(({ completedAtMs }) => completedAtMs !== undefined).reverse();
-    const found = await Promise.all(completed.map(({ roundId }) => this.stepOf(pool, job, roundId)));
+    const found = await Promise.all(completed.map(({ roundId }) => this.readStep(pool, job, roundId)));
     const trained = found.filter((one) => one !== undefined);
     const statuses = trained.map(({ round }) => round);
     const recording = await this.record(pool, job, statuses);
@@ -47,7 +47,7 @@ export class JobFrontier {
   }
 
   /** Reads a step; undefined if its round is not trained yet. */
-  private async stepOf(
+  private async readStep(
     pool: string,
     job: JobId,
     roundId: RoundId,
@@ -60,7 +60,7 @@ export class JobFrontier {
     const { trained, offPolicyShare, waste } = summary;
     if (trained.samples === 0) return undefined;
     const round = { ...status, completedAtMs: status.completedAtMs! };
-    const stepSeconds = secondsOf(round);
+    const stepSeconds = computeRoundSeconds(round);
     const cost = {
       stepSeconds,
       tokensPerSecond: (trained.samples * trained.meanTokens) / stepSeconds,
@@ -88,7 +88,7 @@ export class JobFrontier {
         sinceMs: first.openedAtMs - CLOCK_MARGIN_MS,
       };
       for await (const message of readStream(this.connection, position, BATCH)) {
-        const event = eventOf(message) as (PoolEvent & { roundId?: string }) | undefined;
+        const event = parseEvent(message) as (PoolEvent & { roundId?: string }) | undefined;
         if (event && isOfJob(event) && isOfRounds.has(event.roundId ?? '')) samples.add(event);
         if ((read += 1) === MAX_READ) break;
       }

@@ -9,7 +9,7 @@ import {
 } from '@broomwagon/contracts';
 import { MessagingConnection, readStream, TypedClient } from '@broomwagon/messaging';
 import { AdminApiConfig } from '../admin-api.config';
-import { acceptsEvent, eventOf } from '../events/accepts-event';
+import { acceptsEvent, parseEvent } from '../events/accepts-event';
 
 /** Maximum events of one page, and maximum events that are read for it. */
 const MAX_EVENTS = 1_024;
@@ -54,7 +54,7 @@ export class RoundTimeline {
     let last: number | undefined;
     let position = cursor;
     for await (const message of this.events(pool, cursor, round.openedAtMs - CLOCK_MARGIN_MS)) {
-      const event = eventOf(message);
+      const event = parseEvent(message);
       read += 1;
       position = message.sequence;
       if (event === undefined) continue;

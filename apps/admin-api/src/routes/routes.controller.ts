@@ -3,12 +3,12 @@ import { API_ROOT, type Route, ROUTES } from '@broomwagon/contracts';
 import { drained } from '@broomwagon/platform';
 import type { Request, Response } from 'express';
 import type { Identity } from '../auth/identity';
-import { AccessGuard, identityOf, RouteOf } from '../auth/access.guard';
+import { AccessGuard, getIdentity, RouteOf } from '../auth/access.guard';
 import { ChangesService } from '../changes/changes.service';
 import { EventFeed } from '../events/event-feed';
 import { OperationCaller } from '../operations/operation-caller';
 import { type RequestFields, readFields } from '../http/request-fields';
-import { requestIdOf } from '../http/request-id';
+import { getRequestId } from '../http/request-id';
 
 /** Time without a read after which the caller of an export is cut off, milliseconds. */
 const STALLED_MS = 30_000;
@@ -24,9 +24,9 @@ export class RoutesController {
   ) {}
 
   async answer(route: Route, request: Request, response: Response): Promise<void> {
-    const identity = identityOf(request);
+    const identity = getIdentity(request);
     const fields = await readFields(route, request, identity.id);
-    const requestId = requestIdOf(request);
+    const requestId = getRequestId(request);
     response.set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' });
     if (route.isStream) return this.events.open(fields, request, response);
     if (route.isExport) return this.export(route, fields, identity, response);

@@ -1,9 +1,9 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import { count, durationOption } from '../arguments';
 import { CommandFailure } from '../failures';
 import type { Act } from '../session';
-import { fieldsOf, tableOf, timeOf } from '../tables';
+import { formatFields, formatTable, formatTime } from '../tables';
 
 interface LogOptions {
   since: number;
@@ -19,7 +19,7 @@ export function addAudit(program: Command, act: Act): void {
     .action(
       act(async (session) => {
         const params = { path: { pool: await session.pool() } };
-        const reply = await dataOf(session.client.GET('/api/v1/pools/{pool}/audit', { params }));
+        const reply = await readData(session.client.GET('/api/v1/pools/{pool}/audit', { params }));
         await session.show(reply, auditText);
         if (!reply.balanced) throw new CommandFailure(`${reply.findingCount} findings`);
       }),
@@ -36,20 +36,20 @@ export function addAudit(program: Command, act: Act): void {
         const sinceMs = Date.now() - since;
         const read = (cursor?: number) => {
           const query = { pool: session.options.pool, actorId, operation, sinceMs, cursor };
-          return dataOf(session.client.GET('/api/v1/audit-log', { params: { query } }));
+          return readData(session.client.GET('/api/v1/audit-log', { params: { query } }));
         };
         const entries = (await session.all(read, (page) => page.entries)).slice(-limit);
-        await session.show({ entries }, () => tableOf(entries.map(entryRow)));
+        await session.show({ entries }, () => formatTable(entries.map(entryRow)));
       }),
     );
 }
 
 function auditText({ balanced, findings, counts, unproven }: Schemas['AuditPoolReply']): string {
   const right = unproven.length === 0 ? 'All counts are right.' : 'No count is wrong; some were not checked.';
-  const result = balanced ? right : tableOf(findings.map(({ check, message }) => ({ check, message })));
-  return [fieldsOf({ ...counts, unproven }), result].join('\n\n');
+  const result = balanced ? right : formatTable(findings.map(({ check, message }) => ({ check, message })));
+  return [formatFields({ ...counts, unproven }), result].join('\n\n');
 }
 
 export function entryRow({ atMs, actor, actorId, role, operation, pool, request, result }: Schemas['AuditEntry']) {
-  return { time: timeOf(atMs), actor, 'actor id': actorId, role, operation, pool, request, result };
+  return { time: formatTime(atMs), actor, 'actor id': actorId, role, operation, pool, request, result };
 }

@@ -1,9 +1,9 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import { assignment, number, repeated } from '../arguments';
 import { UsageError } from '../failures';
 import type { Act, Session } from '../session';
-import { fieldsOf, tableOf, timeOf } from '../tables';
+import { formatFields, formatTable, formatTime } from '../tables';
 
 const CONFIG = '/api/v1/pools/{pool}/config';
 interface OfVersion {
@@ -19,7 +19,7 @@ export function addConfig(program: Command, act: Act): void {
     .action(
       act(async (session) => {
         const params = { path: { pool: await session.pool() } };
-        await session.show(await dataOf(session.client.GET(CONFIG, { params })), settingsText);
+        await session.show(await readData(session.client.GET(CONFIG, { params })), settingsText);
       }),
     );
   config
@@ -37,7 +37,7 @@ export function addConfig(program: Command, act: Act): void {
         const twice = Object.keys(values).find((name) => Object.hasOwn(options, name));
         if (twice !== undefined) throw new UsageError(`${twice} is no setting: use --reset or --if-version`);
         const body = { ...values, ...options };
-        await session.show(await dataOf(session.client.PATCH(CONFIG, { params, body })), settingsText);
+        await session.show(await readData(session.client.PATCH(CONFIG, { params, body })), settingsText);
       }),
     );
   config
@@ -46,8 +46,10 @@ export function addConfig(program: Command, act: Act): void {
     .action(
       act(async (session) => {
         const params = { path: { pool: await session.pool() } };
-        await session.show(await dataOf(session.client.GET(`${CONFIG}/history`, { params })), ({ versions }) =>
-          tableOf(versions.map(({ version, sinceMs, settings }) => ({ version, since: timeOf(sinceMs), settings }))),
+        await session.show(await readData(session.client.GET(`${CONFIG}/history`, { params })), ({ versions }) =>
+          formatTable(
+            versions.map(({ version, sinceMs, settings }) => ({ version, since: formatTime(sinceMs), settings })),
+          ),
         );
       }),
     );
@@ -60,7 +62,7 @@ export function addConfig(program: Command, act: Act): void {
       act(async (session, version: number, { ifVersion }: OfVersion) => {
         const params = { path: { pool: await session.pool() } };
         const body = { version, ifVersion };
-        await session.show(await dataOf(session.client.POST(`${CONFIG}/rollback`, { params, body })), settingsText);
+        await session.show(await readData(session.client.POST(`${CONFIG}/rollback`, { params, body })), settingsText);
       }),
     );
   for (const name of ['pause', 'resume'] as const) {
@@ -76,11 +78,11 @@ async function setPause(session: Session, name: 'pause' | 'resume'): Promise<voi
   const pool = await session.pool();
   if (name === 'pause') await session.confirm(`Pause pool ${pool}? Running requests continue, no other one starts.`);
   const call = session.client.POST(`/api/v1/pools/{pool}/${name}`, { params: { path: { pool } } });
-  await session.show(await dataOf(call), ({ paused, changed }) => {
+  await session.show(await readData(call), ({ paused, changed }) => {
     return `${pool}: ${paused ? 'paused' : 'running'}${changed ? '' : ' (as before)'}`;
   });
 }
 
 function settingsText({ settings, ...version }: Schemas['PoolSettingsReply']): string {
-  return fieldsOf({ ...version, ...settings });
+  return formatFields({ ...version, ...settings });
 }

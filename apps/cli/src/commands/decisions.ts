@@ -1,10 +1,10 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import type { DecisionSnapshot } from '@broomwagon/contracts';
 import type { Command } from 'commander';
 import { count } from '../arguments';
 import { CommandFailure, UsageError } from '../failures';
 import type { Act, Session } from '../session';
-import { tableOf, timeOf } from '../tables';
+import { formatTable, formatTime } from '../tables';
 
 type Record = Schemas['DecisionRecord'];
 /** A receipt, and the choice that the policy makes from its snapshot. */
@@ -27,7 +27,7 @@ export function addDecisions(program: Command, act: Act): void {
     .action(
       act(async (session, { limit }: { limit: number }) => {
         const found = await readDecisions(session, limit);
-        await session.show({ decisions: found }, () => tableOf(found.map(decisionRow)));
+        await session.show({ decisions: found }, () => formatTable(found.map(decisionRow)));
       }),
     );
   decisions
@@ -46,7 +46,7 @@ export function addDecisions(program: Command, act: Act): void {
         if (missing.length > 0) throw new UsageError(`there is no decision with a snapshot for ${missing.join(', ')}`);
         const replays: Replay[] = [];
         for (const record of wanted) replays.push(await replay(record));
-        await session.show({ replays }, () => tableOf(replays.map(replayRow)));
+        await session.show({ replays }, () => formatTable(replays.map(replayRow)));
         const different = replays.filter(({ isSame }) => isSame === false).length;
         if (different > 0) throw new CommandFailure(`${different} decisions differ from their replay`);
       }),
@@ -57,7 +57,7 @@ function readDecisions(session: Session, most: number, full?: true): Promise<Rec
   const read = async (cursor?: string) => {
     const query = { cursor, full, limit: Math.min(most, full ? 16 : 128) };
     const params = { path: { pool: await session.pool() }, query };
-    return dataOf(session.client.GET('/api/v1/pools/{pool}/decisions', { params }));
+    return readData(session.client.GET('/api/v1/pools/{pool}/decisions', { params }));
   };
   return session.all(read, (page) => page.decisions, most);
 }
@@ -79,7 +79,7 @@ function decisionRow({ seq, acquireId, serverId, decidedAtMs, decision }: Record
   const { policy, branch, via, inflight, eligible } = decision;
   return {
     seq,
-    time: timeOf(decidedAtMs),
+    time: formatTime(decidedAtMs),
     acquire: acquireId,
     server: serverId,
     policy,

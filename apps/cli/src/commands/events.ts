@@ -1,8 +1,8 @@
-import { eventsOf, type StreamedEvent } from '@broomwagon/admin-client';
+import { iterateEvents, type StreamedEvent } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import { count, repeated } from '../arguments';
 import type { Act } from '../session';
-import { timeOf } from '../tables';
+import { formatTime } from '../tables';
 
 type EventType = StreamedEvent['event']['type'];
 interface EventOptions {
@@ -32,8 +32,12 @@ export function addEvents(program: Command, act: Act): void {
         const query = { type: type as EventType[] | undefined, job, roundId: round, serverId: server };
         const lastId = after ?? (follow ? undefined : '0');
         let printed = 0;
-        for await (const streamed of eventsOf(session.client, await session.pool(), { query, lastId, once: !follow })) {
-          await session.write(`${session.options.json ? JSON.stringify(streamed) : lineOf(streamed)}\n`);
+        for await (const streamed of iterateEvents(session.client, await session.pool(), {
+          query,
+          lastId,
+          once: !follow,
+        })) {
+          await session.write(`${session.options.json ? JSON.stringify(streamed) : formatEvent(streamed)}\n`);
           printed += 1;
           if (printed >= limit) break;
         }
@@ -41,7 +45,10 @@ export function addEvents(program: Command, act: Act): void {
     );
 }
 
-function lineOf({ id, event: { type, atMs, pool: _pool, sequence: _sequence, ...fields } }: StreamedEvent): string {
+function formatEvent({
+  id,
+  event: { type, atMs, pool: _pool, sequence: _sequence, ...fields },
+}: StreamedEvent): string {
   const others = Object.entries(fields).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
-  return [id, timeOf(atMs), type, ...others].join(' ');
+  return [id, formatTime(atMs), type, ...others].join(' ');
 }

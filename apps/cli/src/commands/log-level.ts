@@ -1,7 +1,7 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Argument, type Command } from 'commander';
 import type { Act } from '../session';
-import { tableOf } from '../tables';
+import { formatTable } from '../tables';
 
 const LEVELS: readonly Schemas['LogLevel'][] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'];
 
@@ -16,8 +16,8 @@ export function addLogLevel(program: Command, act: Act): void {
       act(async (session, level: Schemas['LogLevel'], { app, replica }: { app?: string; replica?: string }) => {
         const params = { path: { pool: await session.pool() } };
         const body = { level, app, replicaId: replica };
-        const reply = await dataOf(session.client.PUT('/api/v1/pools/{pool}/log-level', { params, body }));
-        await session.show(reply, ({ replicas }) => tableOf(replicas.map((one) => ({ ...one }))));
+        const reply = await readData(session.client.PUT('/api/v1/pools/{pool}/log-level', { params, body }));
+        await session.show(reply, ({ replicas }) => formatTable(replicas.map((one) => ({ ...one }))));
       }),
     );
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import type { Act } from '../session';
-import { fieldsOf, tableOf } from '../tables';
+import { formatFields, formatTable } from '../tables';
 
 const PLAN = '/api/v1/pools/{pool}/rebalance/plans/{planId}';
 
@@ -16,7 +16,7 @@ export function addRebalance(program: Command, act: Act): void {
       act(async (session, { id: planId = randomUUID() }: { id?: string }) => {
         const params = { path: { pool: await session.pool() } };
         const call = session.client.POST('/api/v1/pools/{pool}/rebalance/plans', { params, body: { planId } });
-        await session.show(await dataOf(call), planText);
+        await session.show(await readData(call), planText);
       }),
     );
   rebalance
@@ -28,7 +28,7 @@ export function addRebalance(program: Command, act: Act): void {
         const path = { pool: await session.pool(), planId };
         await session.confirm(`Execute plan ${planId} of pool ${path.pool}?`);
         const call = session.client.POST(`${PLAN}/execute`, { params: { path }, body: {} });
-        await session.show(await dataOf(call), planText);
+        await session.show(await readData(call), planText);
       }),
     );
   rebalance
@@ -37,7 +37,7 @@ export function addRebalance(program: Command, act: Act): void {
     .action(
       act(async (session, planId: string) => {
         const path = { pool: await session.pool(), planId };
-        const read = (cursor?: number) => dataOf(session.client.GET(PLAN, { params: { path, query: { cursor } } }));
+        const read = (cursor?: number) => readData(session.client.GET(PLAN, { params: { path, query: { cursor } } }));
         const pages = await session.all(read, (page) => [page]);
         const { cursor: _cursor, ...first } = pages[0]!;
         await session.show({ ...first, results: pages.flatMap(({ results }) => results) }, planText);
@@ -46,7 +46,7 @@ export function addRebalance(program: Command, act: Act): void {
 }
 
 function planText({ results, ...summary }: Omit<Schemas['RebalanceStatus'], 'cursor'>): string {
-  return `${fieldsOf(summary)}\n\n${tableOf(results.map(moveRow))}`;
+  return `${formatFields(summary)}\n\n${formatTable(results.map(moveRow))}`;
 }
 
 function moveRow(move: Schemas['MoveStatus']) {

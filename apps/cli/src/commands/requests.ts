@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import { count, durationOption } from '../arguments';
 import { CommandFailure, UsageError } from '../failures';
 import type { Act } from '../session';
-import { durationOf, fieldsOf, tableOf } from '../tables';
+import { formatDuration, formatFields, formatTable } from '../tables';
 
 interface Selector {
   session?: string;
@@ -40,10 +40,10 @@ export function addRequests(program: Command, act: Act): void {
         const job = workerId === undefined ? await session.job(path.pool, given.job) : given.job;
         const read = (cursor?: string) => {
           const query = { cursor, job, roundId, workerId, state };
-          return dataOf(session.client.GET('/api/v1/pools/{pool}/requests', { params: { path, query } }));
+          return readData(session.client.GET('/api/v1/pools/{pool}/requests', { params: { path, query } }));
         };
         const found = await session.all(read, (page) => page.requests, limit);
-        await session.show({ requests: found }, () => tableOf(found.map(requestRow)));
+        await session.show({ requests: found }, () => formatTable(found.map(requestRow)));
       }),
     );
   requests
@@ -52,8 +52,8 @@ export function addRequests(program: Command, act: Act): void {
     .action(
       act(async (session, requestId: string) => {
         const params = { path: { pool: await session.pool(), requestId } };
-        const reply = dataOf(session.client.GET('/api/v1/pools/{pool}/requests/{requestId}', { params }));
-        await session.show(await reply, fieldsOf);
+        const reply = readData(session.client.GET('/api/v1/pools/{pool}/requests/{requestId}', { params }));
+        await session.show(await reply, formatFields);
       }),
     );
   program
@@ -87,10 +87,10 @@ export function addRequests(program: Command, act: Act): void {
         const client = session.clientFor(waitMs);
         const read = (cursor?: number) => {
           const body = { abortId, ...what, waitMs, reason, cursor };
-          return dataOf(client.POST('/api/v1/pools/{pool}/requests/abort', { params: { path }, body }));
+          return readData(client.POST('/api/v1/pools/{pool}/requests/abort', { params: { path }, body }));
         };
         const results = await session.all(read, (page) => page.results);
-        await session.show({ abortId, results }, () => tableOf(results.map(abortRow)));
+        await session.show({ abortId, results }, () => formatTable(results.map(abortRow)));
         const unknown = results.filter(({ outcome }) => outcome === 'not-found').map(({ requestId }) => requestId);
         if (unknown.length > 0) throw new CommandFailure(`there is no request ${unknown.join(', ')}`);
         const named = groupId ?? roundId;
@@ -106,7 +106,7 @@ function requestRow({ requestId, state, tokenCount, workerId, serverId, ageMs, f
     tokens: tokenCount,
     worker: workerId,
     server: serverId,
-    age: durationOf(ageMs),
+    age: formatDuration(ageMs),
     failures,
   };
 }

@@ -1,7 +1,7 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { type Command, Option } from 'commander';
 import type { Act, Session } from '../session';
-import { durationOf, fieldsOf, tableOf, timeOf } from '../tables';
+import { formatDuration, formatFields, formatTable, formatTime } from '../tables';
 
 const ROUND = '/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}';
 
@@ -18,8 +18,8 @@ export function addRounds(program: Command, act: Act): void {
         const pool = await session.pool();
         const jobs = given === undefined ? await session.jobs(pool) : [given];
         const found: Round[] = [];
-        for (const job of jobs) found.push(...(await roundsOf(session, pool, job)));
-        await session.show({ rounds: found }, () => tableOf(found.map(roundRow)));
+        for (const job of jobs) found.push(...(await fetchRounds(session, pool, job)));
+        await session.show({ rounds: found }, () => formatTable(found.map(roundRow)));
       }),
     );
   rounds
@@ -31,10 +31,12 @@ export function addRounds(program: Command, act: Act): void {
         const pool = await session.pool();
         const path = { pool, job: await session.job(pool, job), roundId };
         const [round, ledger] = await Promise.all([
-          dataOf(session.client.GET(ROUND, { params: { path } })),
-          dataOf(session.client.GET(`${ROUND}/ledger`, { params: { path } })),
+          readData(session.client.GET(ROUND, { params: { path } })),
+          readData(session.client.GET(`${ROUND}/ledger`, { params: { path } })),
         ]);
-        await session.show({ round, ledger }, () => fieldsOf({ ...round, ...ledger.summary, alarms: ledger.alarms }));
+        await session.show({ round, ledger }, () =>
+          formatFields({ ...round, ...ledger.summary, alarms: ledger.alarms }),
+        );
       }),
     );
   rounds
@@ -54,7 +56,7 @@ export function addRounds(program: Command, act: Act): void {
         const path = { pool, job: await session.job(pool, given.job), roundId };
         const fate = mode === 'drop' ? 'Everything it has generated is dropped' : 'Its groups wait for a later round';
         await session.confirm(`Cancel round ${roundId} of job ${path.job}? ${fate}.`);
-        const reply = await dataOf(
+        const reply = await readData(
           session.client.POST(`${ROUND}/cancel`, { params: { path }, body: { mode, reason } }),
         );
         await session.show(reply, ({ groups }) => `${roundId}: cancelled, ${groups} groups (${mode})`);
@@ -62,15 +64,15 @@ export function addRounds(program: Command, act: Act): void {
     );
 }
 
-async function roundsOf({ client }: Session, pool: string, job: string): Promise<Round[]> {
+async function fetchRounds({ client }: Session, pool: string, job: string): Promise<Round[]> {
   const params = { path: { pool, job } };
-  const { rounds } = await dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params }));
+  const { rounds } = await readData(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params }));
   return rounds.map((round) => ({ job, ...round }));
 }
 
 function roundRow(round: Round) {
   const { job, roundId, step, kind, state, acceptedGroups, neededGroups, openedAtMs, completedAtMs } = round;
   const groups = `${acceptedGroups}/${neededGroups}`;
-  const took = completedAtMs === undefined ? undefined : durationOf(completedAtMs - openedAtMs);
-  return { job, round: roundId, step, kind, state, groups, opened: timeOf(openedAtMs), took };
+  const took = completedAtMs === undefined ? undefined : formatDuration(completedAtMs - openedAtMs);
+  return { job, round: roundId, step, kind, state, groups, opened: formatTime(openedAtMs), took };
 }

@@ -1,9 +1,9 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Argument, type Command } from 'commander';
 import { count, durationOption, label, number } from '../arguments';
 import { CommandFailure, UsageError } from '../failures';
 import type { Act, Session } from '../session';
-import { durationOf, fieldsOf, tableOf } from '../tables';
+import { formatDuration, formatFields, formatTable } from '../tables';
 
 const SERVER = '/api/v1/pools/{pool}/servers/{serverId}';
 type Changed = Pick<Schemas['ServerChangeReply'], 'serverId' | 'state'>;
@@ -16,7 +16,7 @@ export function addServers(program: Command, act: Act): void {
     .action(
       act(async (session) => {
         const found = await listServers(session, await session.pool());
-        await session.show({ servers: found }, () => tableOf(found.map(serverRow)));
+        await session.show({ servers: found }, () => formatTable(found.map(serverRow)));
       }),
     );
   servers
@@ -25,7 +25,7 @@ export function addServers(program: Command, act: Act): void {
     .action(
       act(async (session, serverId: string) => {
         const path = { pool: await session.pool(), serverId };
-        await session.show(await dataOf(session.client.GET(SERVER, { params: { path } })), fieldsOf);
+        await session.show(await readData(session.client.GET(SERVER, { params: { path } })), formatFields);
       }),
     );
   servers
@@ -70,7 +70,7 @@ export function addServers(program: Command, act: Act): void {
       act(async (session, serverId: string) => {
         const path = { pool: await session.pool(), serverId };
         await session.confirm(`Remove server ${serverId} of pool ${path.pool}?`);
-        const reply = await dataOf(session.client.DELETE(SERVER, { params: { path } }));
+        const reply = await readData(session.client.DELETE(SERVER, { params: { path } }));
         if (!reply.removed) throw new CommandFailure(`there is no server ${serverId}`);
         await session.show(reply, () => `${serverId}: removed`);
       }),
@@ -134,7 +134,7 @@ interface ServerFields {
 /** All servers of a pool. */
 export function listServers(session: Session, pool: string): Promise<Schemas['ServerStatus'][]> {
   const read = (cursor?: string) =>
-    dataOf(session.client.GET('/api/v1/pools/{pool}/servers', { params: { path: { pool }, query: { cursor } } }));
+    readData(session.client.GET('/api/v1/pools/{pool}/servers', { params: { path: { pool }, query: { cursor } } }));
   return session.all(read, ({ servers }) => servers);
 }
 
@@ -147,7 +147,7 @@ export function serverRow(server: Schemas['ServerStatus']) {
     'in flight': `${inflight}/${capacity < maxInflight ? `${capacity} (of ${maxInflight})` : maxInflight}`,
     kv: load?.kvUse === undefined ? undefined : `${Math.round(load.kvUse * 100)} %`,
     weights: weightVersion,
-    seen: durationOf(heartbeatAgeMs),
+    seen: formatDuration(heartbeatAgeMs),
     engine: dialect,
   };
 }
@@ -156,5 +156,5 @@ async function showChange<Reply extends Changed>(
   session: Session,
   call: Promise<{ data?: Reply; error?: unknown; response: Response }>,
 ): Promise<void> {
-  await session.show(await dataOf(call), ({ serverId, state }) => `${serverId}: ${state}`);
+  await session.show(await readData(call), ({ serverId, state }) => `${serverId}: ${state}`);
 }

@@ -1,7 +1,7 @@
-import { AdminApiError, dataOf, type Schemas } from '@broomwagon/admin-client';
+import { AdminApiError, readData, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import type { Act, Session } from '../session';
-import { tableOf, timeOf } from '../tables';
+import { formatTable, formatTime } from '../tables';
 import { entryRow } from './audit';
 import { listServers, serverRow } from './servers';
 
@@ -18,19 +18,19 @@ export function addStatus(program: Command, act: Act): void {
       act(async (session) => {
         const pools = session.options.pool
           ? [session.options.pool]
-          : (await dataOf(session.client.GET('/api/v1/pools'))).pools;
+          : (await readData(session.client.GET('/api/v1/pools'))).pools;
         const [only, ...others] = pools;
         if (only !== undefined && others.length === 0) return showPool(session, only);
-        const found = await Promise.allSettled(pools.map((pool) => totalsOf(session, pool)));
-        const status = found.flatMap((one) => valueOf(one) ?? []);
-        await session.show({ pools: status }, () => tableOf(status.map(poolRow)));
+        const found = await Promise.allSettled(pools.map((pool) => fetchTotals(session, pool)));
+        const status = found.flatMap((one) => getFulfilled(one) ?? []);
+        await session.show({ pools: status }, () => formatTable(status.map(poolRow)));
         throwFailure(found);
       }),
     );
 }
 
-function totalsOf(session: Session, pool: string): Promise<Schemas['LoadBalancerStatus']> {
-  return dataOf(session.client.GET('/api/v1/pools/{pool}', { params: { path: { pool } } }));
+function fetchTotals(session: Session, pool: string): Promise<Schemas['LoadBalancerStatus']> {
+  return readData(session.client.GET('/api/v1/pools/{pool}', { params: { path: { pool } } }));
 }
 
 function poolRow(status: Schemas['LoadBalancerStatus']) {
@@ -50,27 +50,27 @@ function poolRow(status: Schemas['LoadBalancerStatus']) {
 async function showPool(session: Session, pool: string): Promise<void> {
   const params = { path: { pool } };
   const [totals, servers, jobs, weights, lost] = await Promise.allSettled([
-    totalsOf(session, pool),
+    fetchTotals(session, pool),
     listServers(session, pool),
     listJobs(session, pool),
-    dataOf(session.client.GET('/api/v1/pools/{pool}/weights', { params })),
+    readData(session.client.GET('/api/v1/pools/{pool}/weights', { params })),
     listLostChanges(session, pool),
   ] as const);
   const parts = [totals, servers, jobs, weights, lost];
   if (parts.every(({ status }) => status === 'rejected')) throwFailure(parts);
-  const { perServer: _perServer, ...sums } = valueOf(totals) ?? {};
-  const sync = valueOf(weights)?.sync;
-  const lostChanges = valueOf(lost);
-  const shown = { ...sums, sync, perServer: valueOf(servers), jobs: valueOf(jobs), lostChanges };
+  const { perServer: _perServer, ...sums } = getFulfilled(totals) ?? {};
+  const sync = getFulfilled(weights)?.sync;
+  const lostChanges = getFulfilled(lost);
+  const shown = { ...sums, sync, perServer: getFulfilled(servers), jobs: getFulfilled(jobs), lostChanges };
   await session.show(shown, () =>
     [
-      textOf(totals, (status) => tableOf([poolRow(status)])),
-      textOf(servers, (all) => tableOf(all.map(serverRow))),
-      textOf(jobs, (all) => tableOf(all.map(jobRow))),
-      ...unserved(valueOf(servers) ?? [], valueOf(jobs) ?? []),
-      ...(lostChanges?.length === 0 ? [] : [textOf(lost, lostText)]),
+      formatPart(totals, (status) => formatTable([poolRow(status)])),
+      formatPart(servers, (all) => formatTable(all.map(serverRow))),
+      formatPart(jobs, (all) => formatTable(all.map(jobRow))),
+      ...unserved(getFulfilled(servers) ?? [], getFulfilled(jobs) ?? []),
+      ...(lostChanges?.length === 0 ? [] : [formatPart(lost, lostText)]),
       ...(sync?.state === 'begun'
-        ? [`The weights change to version ${sync.version} (mode ${sync.mode}) since ${timeOf(sync.startedAtMs)}.`]
+        ? [`The weights change to version ${sync.version} (mode ${sync.mode}) since ${formatTime(sync.startedAtMs)}.`]
         : []),
     ].join('\n\n'),
   );
@@ -94,7 +94,7 @@ function unserved(servers: Awaited<ReturnType<typeof listServers>>, jobs: readon
 async function listLostChanges({ client }: Session, pool: string): Promise<Schemas['AuditEntry'][]> {
   try {
     const params = { path: { pool } };
-    return (await dataOf(client.GET('/api/v1/pools/{pool}/lost-changes', { params }))).changes;
+    return (await readData(client.GET('/api/v1/pools/{pool}/lost-changes', { params }))).changes;
   } catch (error) {
     if (error instanceof AdminApiError && (error.status === 403 || error.status === 404)) return [];
     throw error;
@@ -103,7 +103,7 @@ async function listLostChanges({ client }: Session, pool: string): Promise<Schem
 
 function lostText(changes: readonly Schemas['AuditEntry'][]): string {
   const title = 'Redis was restarted or set back: check these changes, and make the lost ones again.';
-  return [title, tableOf(changes.map(entryRow))].join('\n');
+  return [title, formatTable(changes.map(entryRow))].join('\n');
 }
 
 /** @throws the first failure, if a part has failed */
@@ -112,11 +112,11 @@ function throwFailure(parts: readonly PromiseSettledResult<unknown>[]): void {
   if (failed !== undefined) throw failed.reason;
 }
 
-function valueOf<Value>(part: PromiseSettledResult<Value>): Value | undefined {
+function getFulfilled<Value>(part: PromiseSettledResult<Value>): Value | undefined {
   return part.status === 'fulfilled' ? part.value : undefined;
 }
 
-function textOf<Value>(part: PromiseSettledResult<Value>, text: (value: Value) => string): string {
+function formatPart<Value>(part: PromiseSettledResult<Value>, text: (value: Value) => string): string {
   return part.status === 'fulfilled' ? text(part.value) : `(no reply: ${(part.reason as Error).message})`;
 }
 
@@ -128,11 +128,11 @@ async function listJobs(session: Session, pool: string): Promise<JobView[]> {
 
 async function readJob({ client }: Session, pool: string, job: string): Promise<JobView> {
   const path = { pool, job };
-  const status = await dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path } }));
+  const status = await readData(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path } }));
   const { stepsTrained, longtail, requests, openRoundId: roundId } = status;
   if (roundId === undefined) return { job, stepsTrained, longtail, requests };
   const params = { path: { ...path, roundId } };
-  const round = await dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}', { params }));
+  const round = await readData(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}', { params }));
   return { job, stepsTrained, longtail, requests, round };
 }
 

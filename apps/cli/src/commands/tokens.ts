@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { type Command, Option } from 'commander';
 import { count, duration } from '../arguments';
 import { CommandFailure } from '../failures';
 import type { Act, Session } from '../session';
-import { fieldsOf, tableOf, timeOf } from '../tables';
+import { formatFields, formatTable, formatTime } from '../tables';
 
 /** Operations on tokens that REST and the store in Redis have in common. */
 interface Tokens {
@@ -34,7 +34,7 @@ export function addTokens(program: Command, act: Act): void {
     act((session, place: Place) =>
       withTokens(session, place, async (store) => {
         const found = await store.list();
-        await session.show({ tokens: found }, () => tableOf(found.map(tokenRow)));
+        await session.show({ tokens: found }, () => formatTable(found.map(tokenRow)));
       }),
     ),
   );
@@ -74,22 +74,22 @@ export function addTokens(program: Command, act: Act): void {
       act(async (session) => {
         const { hashOfToken } = await import('@broomwagon/state');
         const token = randomBytes(32).toString('base64url');
-        await session.show({ token, ADMIN_TOKEN_SHA256: hashOfToken(token) }, fieldsOf);
+        await session.show({ token, ADMIN_TOKEN_SHA256: hashOfToken(token) }, formatFields);
       }),
     );
 }
 
 function withTokens(session: Session, { redis }: Place, work: (tokens: Tokens) => Promise<void>): Promise<void> {
-  return redis ? withStore(work) : work(tokensOf(session));
+  return redis ? withStore(work) : work(buildTokenCalls(session));
 }
 
-function tokensOf({ client }: Session): Tokens {
+function buildTokenCalls({ client }: Session): Tokens {
   return {
-    create: (body) => dataOf(client.POST('/api/v1/tokens', { body })),
-    list: async () => (await dataOf(client.GET('/api/v1/tokens'))).tokens,
+    create: (body) => readData(client.POST('/api/v1/tokens', { body })),
+    list: async () => (await readData(client.GET('/api/v1/tokens'))).tokens,
     async revoke(tokenId) {
       const params = { path: { tokenId } };
-      return (await dataOf(client.DELETE('/api/v1/tokens/{tokenId}', { params }))).revoked;
+      return (await readData(client.DELETE('/api/v1/tokens/{tokenId}', { params }))).revoked;
     },
   };
 }
@@ -122,8 +122,8 @@ function tokenRow({ tokenId, name, role, pools, createdAtMs, expiresAtMs, ...lim
     name,
     role,
     pools: pools?.join(', ') ?? 'all',
-    created: timeOf(createdAtMs),
-    expires: expiresAtMs === undefined ? 'never' : timeOf(expiresAtMs),
+    created: formatTime(createdAtMs),
+    expires: expiresAtMs === undefined ? 'never' : formatTime(expiresAtMs),
     'max generations': limits.maxGenerations ?? 'none',
     'max per minute': limits.maxPerMinute ?? 'none',
   };

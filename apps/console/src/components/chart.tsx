@@ -91,7 +91,7 @@ export function Chart({
     return () => plot.destroy();
     // The dependency `contents` stands for the arrays, which are new at each call.
   }, [width, height, palette, contents]);
-  const text = lines.map((line) => `${line.label}: ${summaryOf(line, formatY)}`).join('; ');
+  const text = lines.map((line) => `${line.label}: ${formatSummary(line, formatY)}`).join('; ');
   return (
     <Box ref={box} role="img" aria-label={`${label}. ${text}`}>
       <div ref={host} />
@@ -99,7 +99,7 @@ export function Chart({
   );
 }
 
-function summaryOf({ values, format }: ChartLine, formatY: (value: number) => string): string {
+function formatSummary({ values, format }: ChartLine, formatY: (value: number) => string): string {
   const found = values.filter((value) => value !== null);
   if (found.length === 0) return 'no values';
   return `last ${(format ?? formatY)(found.at(-1)!)}, from ${formatY(Math.min(...found))} to ${formatY(Math.max(...found))}`;

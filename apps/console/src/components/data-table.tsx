@@ -22,7 +22,7 @@ interface DataTableProps<Row> {
   label: string;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
-  keyOf(row: Row): string;
+  toKey(row: Row): string;
   /** Text that is shown without rows. */
   empty: string;
   /** Greatest height, pixels. */
@@ -33,7 +33,7 @@ const ROW_HEIGHT = 36;
 const byText = new Intl.Collator('en', { numeric: true });
 
 /** A table of any length: only rows in view are in the document. */
-export function DataTable<Row>({ label, columns, rows, keyOf, empty, height = 520 }: DataTableProps<Row>) {
+export function DataTable<Row>({ label, columns, rows, toKey: keyOf, empty, height = 520 }: DataTableProps<Row>) {
   const [sorting, setSorting] = useState<{ title: string; isDescending: boolean }>();
   const frame = useRef<HTMLDivElement>(null);
   const sorted = useMemo(() => {
@@ -97,7 +97,7 @@ export function DataTable<Row>({ label, columns, rows, keyOf, empty, height = 52
             <tr key={key as string} aria-rowindex={index + 2} style={{ height: ROW_HEIGHT }}>
               {columns.map((column) => (
                 <td key={column.title} style={{ textAlign: column.align }}>
-                  {contentsOf(column, sorted[index]!)}
+                  {renderCell(column, sorted[index]!)}
                 </td>
               ))}
             </tr>
@@ -114,7 +114,7 @@ export function DataTable<Row>({ label, columns, rows, keyOf, empty, height = 52
   );
 }
 
-function contentsOf<Row>({ cell, value, format }: Column<Row>, row: Row): ReactNode {
+function renderCell<Row>({ cell, value, format }: Column<Row>, row: Row): ReactNode {
   if (cell !== undefined) return cell(row);
   const found = value?.(row);
   return typeof found === 'number' && format !== undefined ? format(found) : (found ?? '–');

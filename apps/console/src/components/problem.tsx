@@ -14,7 +14,7 @@ export function Problem({ error }: { error?: AdminApiError }) {
         </Text>
       )}
       <Text size="sm" mt={4}>
-        {adviceOf(error)}
+        {formatAdvice(error)}
       </Text>
       {requestId !== undefined && (
         <Text size="xs" c="dimmed">
@@ -25,7 +25,7 @@ export function Problem({ error }: { error?: AdminApiError }) {
   );
 }
 
-function adviceOf({ code, retryable, field }: AdminApiError): string {
+function formatAdvice({ code, retryable, field }: AdminApiError): string {
   if (code === 'UNAUTHENTICATED') return 'Sign out and sign in with a valid token.';
   if (code === 'FORBIDDEN') return 'Sign in with a token of a higher role or for this pool.';
   if (code === 'OUTCOME_UNKNOWN') return 'Read the state before you try again: the change may have been made.';

@@ -1,4 +1,4 @@
-import { type AdminClient, AdminApiError, eventsOf, type StreamedEvent } from '@broomwagon/admin-client';
+import { type AdminClient, AdminApiError, iterateEvents, type StreamedEvent } from '@broomwagon/admin-client';
 import { type PoolEventType, SELDOM_EVENTS } from './event-types';
 
 /** Maximum events; older events are forgotten. */
@@ -58,7 +58,7 @@ export class EventStore {
     while (!signal.aborted) {
       try {
         const options = { query: { type: [...this.types] }, lastId: this.lastId, signal, onOpen };
-        for await (const streamed of eventsOf(this.client, this.pool, options)) this.take(streamed);
+        for await (const streamed of iterateEvents(this.client, this.pool, options)) this.take(streamed);
       } catch (cause) {
         this.error = AdminApiError.ofFailure(cause);
         this.publish();

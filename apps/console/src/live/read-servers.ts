@@ -1,4 +1,4 @@
-import { type AdminClient, dataOf, pagesOf, type Schemas } from '@broomwagon/admin-client';
+import { type AdminClient, readData, iteratePages, type Schemas } from '@broomwagon/admin-client';
 
 export type Server = Schemas['ServerStatus'];
 
@@ -9,8 +9,8 @@ export async function readServers(client: AdminClient, pool: string, signal: Abo
   const servers: Server[] = [];
   const read = (cursor?: string) => {
     const params = { path: { pool }, query: { cursor } };
-    return dataOf(client.GET('/api/v1/pools/{pool}/servers', { params, signal }));
+    return readData(client.GET('/api/v1/pools/{pool}/servers', { params, signal }));
   };
-  for await (const page of pagesOf(read)) servers.push(...page.servers);
+  for await (const page of iteratePages(read)) servers.push(...page.servers);
   return servers.sort((one, other) => byId.compare(one.serverId, other.serverId));
 }

@@ -1,4 +1,4 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { useSession } from '../session/session';
 import { useJob } from '../shell/scope';
 import { type Live, useLive } from '../live/use-live';
@@ -12,7 +12,7 @@ export function useRounds(): Live<readonly Round[]> {
   return useLive(
     `${path.pool}/${path.job}/rounds`,
     async (signal) =>
-      (await dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params: { path }, signal }))).rounds,
+      (await readData(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params: { path }, signal }))).rounds,
     { everyMs: 10_000, after: ['round.opened', 'round.completed', 'round.closed', 'round.cancelled'] },
   );
 }

@@ -1,4 +1,4 @@
-import { type AdminClient, AdminApiError, createAdminClient, dataOf, type Schemas } from '@broomwagon/admin-client';
+import { type AdminClient, AdminApiError, createAdminClient, readData, type Schemas } from '@broomwagon/admin-client';
 import { Center, Loader } from '@mantine/core';
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
 import { noteClock } from '../live/server-clock';
@@ -23,7 +23,7 @@ const ROLES: readonly Identity['role'][] = ['client', 'trainer', 'viewer', 'oper
 const SignedOutContext = createContext<SignedOut | undefined>(undefined);
 const SignedInContext = createContext<SignedIn | undefined>(undefined);
 
-function clientOf(token: string): AdminClient {
+function createClient(token: string): AdminClient {
   const client = createAdminClient({ url: '', token });
   client.use({ onResponse: ({ response }) => noteClock(response) });
   return client;
@@ -34,7 +34,7 @@ export function SessionProvider({ signIn, children }: { signIn: ReactNode; child
   const [token, setToken] = useState(readToken);
   const [identity, setIdentity] = useState<Identity>();
   const [problem, setProblem] = useState<AdminApiError>();
-  const client = useMemo(() => (token === undefined ? undefined : clientOf(token)), [token]);
+  const client = useMemo(() => (token === undefined ? undefined : createClient(token)), [token]);
 
   const change = useCallback((next: string | undefined) => {
     storeToken(next);
@@ -53,7 +53,7 @@ export function SessionProvider({ signIn, children }: { signIn: ReactNode; child
   }, [token, change]);
   useEffect(() => {
     let isCurrent = true;
-    (client && dataOf(client.GET('/api/v1/identity')))?.then(
+    (client && readData(client.GET('/api/v1/identity')))?.then(
       (found) => isCurrent && setIdentity(found),
       (error: unknown) => {
         if (!isCurrent) return;

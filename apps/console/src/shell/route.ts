@@ -13,28 +13,28 @@ function subscribe(onChange: () => void): () => void {
 
 export function useRoute(): Route {
   const hash = useSyncExternalStore(subscribe, () => location.hash);
-  return useMemo(() => routeOf(hash), [hash]);
+  return useMemo(() => parseRoute(hash), [hash]);
 }
 
-function routeOf(hash: string): Route {
+function parseRoute(hash: string): Route {
   const [page = '', query] = hash.replace(/^#\/?/, '').split('?', 2);
   return { page, parameters: new URLSearchParams(query) };
 }
 
 /** Address of a page with the present pool and job and the given changes; undefined removes a parameter. */
-export function hrefOf(page: string, changes: Record<string, string | undefined> = {}): string {
-  const { parameters } = routeOf(location.hash);
+export function buildHref(page: string, changes: Record<string, string | undefined> = {}): string {
+  const { parameters } = parseRoute(location.hash);
   const kept = new URLSearchParams([...parameters].filter(([name]) => name === 'pool' || name === 'job'));
-  return addressOf(page, kept, changes);
+  return buildHash(page, kept, changes);
 }
 
 /** Sets parameters of the present page. */
 export function setParameters(changes: Record<string, string | undefined>): void {
-  const { page, parameters } = routeOf(location.hash);
-  location.hash = addressOf(page, parameters, changes);
+  const { page, parameters } = parseRoute(location.hash);
+  location.hash = buildHash(page, parameters, changes);
 }
 
-function addressOf(page: string, parameters: URLSearchParams, changes: Record<string, string | undefined>): string {
+function buildHash(page: string, parameters: URLSearchParams, changes: Record<string, string | undefined>): string {
   for (const [name, value] of Object.entries(changes)) {
     if (value === undefined) parameters.delete(name);
     else parameters.set(name, value);

@@ -1,4 +1,4 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { createContext, type ReactNode, useContext, useMemo } from 'react';
 import { EventsProvider } from '../live/events';
 import { type Live, useLive } from '../live/use-live';
@@ -31,7 +31,7 @@ export function useJob(): { pool: string; job: string } {
 export function ScopeProvider({ none, children }: { none: ReactNode; children: ReactNode }) {
   const { client, identity } = useSession();
   const { parameters } = useRoute();
-  const pools = useLive('pools', (signal) => dataOf(client.GET('/api/v1/pools', { signal })), { everyMs: 10_000 });
+  const pools = useLive('pools', (signal) => readData(client.GET('/api/v1/pools', { signal })), { everyMs: 10_000 });
   const pool = parameters.get('pool') ?? pools.value?.pools[0] ?? identity.pools?.[0];
   if (pool === undefined) return none;
   return (
@@ -48,12 +48,14 @@ function PoolScope({ pool, pools, children }: { pool: string; pools: readonly st
   const { parameters } = useRoute();
   const given = parameters.get('job') ?? undefined;
   const params = { path: { pool } };
-  const status = useLive(`${pool}/status`, (signal) => dataOf(client.GET('/api/v1/pools/{pool}', { params, signal })));
+  const status = useLive(`${pool}/status`, (signal) =>
+    readData(client.GET('/api/v1/pools/{pool}', { params, signal })),
+  );
   const jobs = useLive(
     `${pool}/jobs`,
     async (signal) => {
       const read = (openOnly?: boolean) =>
-        dataOf(
+        readData(
           client.GET('/api/v1/pools/{pool}/jobs', {
             params: { ...params, query: openOnly ? { openOnly } : {} },
             signal,

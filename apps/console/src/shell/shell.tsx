@@ -2,7 +2,7 @@ import { AppShell, Burger, Center, Group, Loader, NavLink, ScrollArea, Stack, Te
 import { useDisclosure } from '@mantine/hooks';
 import { Suspense, useEffect } from 'react';
 import { PAGES } from '../pages';
-import { hrefOf, useRoute } from './route';
+import { buildHref, useRoute } from './route';
 import { ScopeProvider, useScope } from './scope';
 import { Toolbar } from './toolbar';
 
@@ -49,7 +49,7 @@ function Frame() {
           {PAGES.map(({ path, title }) => (
             <NavLink
               key={path}
-              href={hrefOf(path)}
+              href={buildHref(path)}
               label={title}
               active={path === page.path}
               aria-current={path === page.path ? 'page' : undefined}

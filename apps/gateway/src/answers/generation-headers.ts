@@ -5,7 +5,7 @@ import type { Generation } from '../core/generation';
 export function setHeaders(generation: Generation, response: ServerResponse): void {
   if (response.headersSent) return;
   const { serverId, spans, isVersionReported } = generation;
-  const { attempts, queueMs, firstTokenMs } = countsOf(generation);
+  const { attempts, queueMs, firstTokenMs } = computeCounts(generation);
   const versions = spans
     .map(({ version, start, end }) => `${encodeURIComponent(version.toWellFormed())}:${start}-${end}`)
     .join(',');
@@ -17,17 +17,17 @@ export function setHeaders(generation: Generation, response: ServerResponse): vo
   if (firstTokenMs !== undefined) response.setHeader('x-broomwagon-first-token-ms', firstTokenMs);
 }
 
-function countsOf({ attempts, startedAt, grantedAt, firstTokenAt }: Generation) {
+function computeCounts({ attempts, startedAt, grantedAt, firstTokenAt }: Generation) {
   const sinceMs = (from?: number, to?: number): number | undefined =>
     from === undefined || to === undefined ? undefined : Math.round(to - from);
   return { attempts, queueMs: sinceMs(startedAt, grantedAt), firstTokenMs: sinceMs(grantedAt, firstTokenAt) };
 }
 
 /** Values of the answer headers, as a field of the body. */
-export function detailsOf(generation: Generation): object {
+export function buildDetails(generation: Generation): object {
   const { serverId, spans, isVersionReported } = generation;
-  const { attempts, queueMs, firstTokenMs } = countsOf(generation);
-  const recorded = recordedOf([generation]);
+  const { attempts, queueMs, firstTokenMs } = computeCounts(generation);
+  const recorded = formatRecordings([generation]);
   return {
     attempts,
     ...(serverId !== undefined && { server: serverId }),
@@ -35,7 +35,7 @@ export function detailsOf(generation: Generation): object {
     ...(spans.length > 0 && { weight_source: isVersionReported ? 'engine' : 'lease' }),
     ...(queueMs !== undefined && { queue_ms: queueMs }),
     ...(firstTokenMs !== undefined && { first_token_ms: firstTokenMs }),
-    ...(recorded !== '' && { trajectory: recorded, stamp: stampOf([generation]) }),
+    ...(recorded !== '' && { trajectory: recorded, stamp: findStamp([generation]) }),
   };
 }
 
@@ -64,16 +64,16 @@ export function addRecorded(generations: Generation[], response: ServerResponse)
 }
 
 function recordedFields(generations: Generation[]): Record<string, string> {
-  const recorded = recordedOf(generations);
-  const stamp = stampOf(generations);
+  const recorded = formatRecordings(generations);
+  const stamp = findStamp(generations);
   return { ...(recorded !== '' && { [RECORDED]: recorded }), ...(stamp !== undefined && { [STAMP]: stamp }) };
 }
 
-function stampOf(generations: Generation[]): string | undefined {
+function findStamp(generations: Generation[]): string | undefined {
   return generations.findLast(({ recording }) => recording?.stamp !== undefined)?.recording?.stamp;
 }
 
-function recordedOf(generations: Generation[]): string {
+function formatRecordings(generations: Generation[]): string {
   return generations
     .flatMap(({ recording }) => recording ?? [])
     .map(({ state, turn, number = turn, reason }) =>

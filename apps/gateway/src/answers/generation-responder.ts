@@ -4,14 +4,14 @@ import { type BroomwagonError, invalidField } from '@broomwagon/contracts';
 import { GatewayConfig } from '../gateway.config';
 import type { Generation } from '../core/generation';
 import { GenerationRegistry, type OpenRequest } from '../core/generation-registry';
-import { isSent, textOf } from '../http/headers';
+import { isSent, readHeaderText } from '../http/headers';
 import { toCallerError } from '../keys/hidden-addresses';
 import { checkedJob } from '../core/recording/trajectory-recorder';
 import { whenClosed } from '../http/client-connection';
 import { BEGIN, type Format } from './format';
-import { addRecorded, announceRecorded, detailsOf, setHeaders, setRecorded } from './generation-headers';
+import { addRecorded, announceRecorded, buildDetails, setHeaders, setRecorded } from './generation-headers';
 import { PassedWriter } from './passed-writer';
-import { repeatIdentityOf } from './repeat-identity';
+import { toRepeatIdentity } from './repeat-identity';
 import type { RequestId } from './request-id';
 import type { Exchange } from '../http/route';
 import { sendJson } from '../http/send-json';
@@ -45,9 +45,9 @@ export class GenerationResponder {
     const { tokenId, maxGenerations } = caller;
     const { sessionId } = inputs[0]!.placement;
     const isRecorded = caller.isPathSession === true && this.config.recordSessions === 'path';
-    const recordFor = recordedJobOf(headers, sessionId, isRecorded);
+    const recordFor = parseRecordedJob(headers, sessionId, isRecorded);
     const hasDetails = isSent(headers, 'x-broomwagon-details', 'body');
-    const repeat = repeatIdentityOf({ id, isOwnId, sessionId, headers, digest });
+    const repeat = toRepeatIdentity({ id, isOwnId, sessionId, headers, digest });
     const generations = this.generations.open({ id, choiceIds, inputs, tokenId, maxGenerations, recordFor, repeat });
     whenClosed(response, (isDelivered) => {
       for (const generation of generations) this.generations.leave(generation, isDelivered);
@@ -77,19 +77,19 @@ export class GenerationResponder {
  * @param isRecorded records the session even if its client does not request it
  * @throws BroomwagonError VALIDATION_FAILED
  */
-function recordedJobOf(
+function parseRecordedJob(
   headers: IncomingHttpHeaders,
   sessionId: string | undefined,
   isRecorded: boolean,
 ): string | undefined {
   if (!isSent(headers, 'x-broomwagon-trajectory', 'record') && !isRecorded) return undefined;
   if (sessionId === undefined) throw invalidField('x-broomwagon-trajectory', 'needs a session');
-  return checkedJob(textOf(headers, 'x-broomwagon-job'), 'x-broomwagon-job');
+  return checkedJob(readHeaderText(headers, 'x-broomwagon-job'), 'x-broomwagon-job');
 }
 
 /** Adds details to an answer: an object with several choices gets a list, and each answer of a list gets its own. */
 function withDetails(answer: object, generations: Generation[]): object {
-  const details = generations.map(detailsOf);
+  const details = generations.map(buildDetails);
   if (Array.isArray(answer)) return answer.map((one: object, index) => ({ ...one, broomwagon: details[index] }));
   return { ...answer, broomwagon: details.length === 1 ? details[0] : details };
 }

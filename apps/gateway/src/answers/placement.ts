@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { idFault, idPart, invalidField, type Integer, MAX_COMPOSED_ID_BYTES } from '@broomwagon/contracts';
 import type { LeaseRequest } from '@broomwagon/generation';
 import type { Caller } from '../keys/api-keys';
-import { isSent, textOf } from '../http/headers';
+import { isSent, readHeaderText } from '../http/headers';
 
 /** Maximum size of a session id, bytes, so that it is still an id after the id of its key. */
 const MAX_SESSION_BYTES = MAX_COMPOSED_ID_BYTES - 40;
@@ -13,21 +13,21 @@ const SESSION_HEADERS = ['x-session-id', 'x-smg-routing-key'];
  * Session, group, priority and weight gates of a request, from its headers.
  * @throws BroomwagonError VALIDATION_FAILED
  */
-export function placementOf(
+export function parsePlacement(
   headers: IncomingHttpHeaders,
   caller: Caller,
   bodySession: unknown,
 ): Omit<LeaseRequest, 'requestId'> {
-  const job = textOf(headers, 'x-broomwagon-job');
-  const group = textOf(headers, 'x-broomwagon-group');
+  const job = readHeaderText(headers, 'x-broomwagon-job');
+  const group = readHeaderText(headers, 'x-broomwagon-group');
   return {
-    sessionId: sessionOf(headers, caller, bodySession),
+    sessionId: parseSession(headers, caller, bodySession),
     // Groups of two jobs may have one name, and share a pool.
     groupId: group === undefined ? undefined : `${idPart(job ?? '')}/${idPart(group)}`,
-    priority: integerOf(headers, 'x-broomwagon-priority'),
-    weightVersion: integerOf(headers, 'x-broomwagon-weight-version'),
-    minWeightVersion: integerOf(headers, 'x-broomwagon-min-weight-version'),
-    maxWeightLag: integerOf(headers, 'x-broomwagon-max-weight-lag'),
+    priority: readHeaderInteger(headers, 'x-broomwagon-priority'),
+    weightVersion: readHeaderInteger(headers, 'x-broomwagon-weight-version'),
+    minWeightVersion: readHeaderInteger(headers, 'x-broomwagon-min-weight-version'),
+    maxWeightLag: readHeaderInteger(headers, 'x-broomwagon-max-weight-lag'),
   };
 }
 
@@ -35,10 +35,10 @@ export function placementOf(
  * The session of a request: of its path or key (`caller`), of headers, or of the field `session_id`. All given sessions
  * must be equal: a request with two different ones would be a turn of the wrong session.
  */
-function sessionOf(headers: IncomingHttpHeaders, caller: Caller, bodySession: unknown): string | undefined {
+function parseSession(headers: IncomingHttpHeaders, caller: Caller, bodySession: unknown): string | undefined {
   const given: [string, unknown][] = [
     ['session', caller.sessionId],
-    ...SESSION_HEADERS.map((name): [string, unknown] => [name, textOf(headers, name)]),
+    ...SESSION_HEADERS.map((name): [string, unknown] => [name, readHeaderText(headers, name)]),
     ['session_id', bodySession],
   ];
   let session: string | undefined;
@@ -68,8 +68,8 @@ export function continuesEngineAborts(headers: IncomingHttpHeaders): boolean {
   return isSent(headers, 'x-broomwagon-on-engine-abort', 'resume');
 }
 
-function integerOf(headers: IncomingHttpHeaders, name: string): Integer | undefined {
-  const text = textOf(headers, name);
+function readHeaderInteger(headers: IncomingHttpHeaders, name: string): Integer | undefined {
+  const text = readHeaderText(headers, name);
   if (text === undefined) return undefined;
   if (!/^\d{1,14}$/.test(text)) throw invalidField(name, 'must be a whole number');
   return Number(text);

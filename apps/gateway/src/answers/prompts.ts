@@ -8,7 +8,7 @@ export const MAX_CHOICES = LIMITS.samplesPerGroup;
  * @param kind kind of the prompts in the field; absent: each is a text or token ids
  * @throws BroomwagonError VALIDATION_FAILED
  */
-export function promptsOf(
+export function parsePrompts(
   value: unknown,
   field: string,
   kind?: 'text' | 'promptTokenIds',
@@ -29,7 +29,7 @@ export function promptsOf(
 }
 
 /** Number of choices of each prompt. @throws BroomwagonError VALIDATION_FAILED */
-export function choicesOf(n: unknown, prompts: Prompt[], field: string): number {
+export function parseChoiceCount(n: unknown, prompts: Prompt[], field: string): number {
   if (Number.isSafeInteger(n) && (n as number) >= 1 && (n as number) * prompts.length <= MAX_CHOICES)
     return n as number;
   throw invalidField(field, `must be a whole number from 1, with at most ${MAX_CHOICES} choices of all prompts`);

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { invalidField } from '@broomwagon/contracts';
 import type { RepeatIdentity, RepeatKind } from '../core/repeat-identity';
-import { textOf } from '../http/headers';
+import { readHeaderText } from '../http/headers';
 import type { RequestId } from './request-id';
 
 const MAX_KEY_CHARACTERS = 255;
@@ -18,18 +18,18 @@ export interface RequestIdentity extends RequestId {
  * connection identifies it.
  * @throws BroomwagonError VALIDATION_FAILED
  */
-export function repeatIdentityOf(request: RequestIdentity): RepeatIdentity | undefined {
+export function toRepeatIdentity(request: RequestIdentity): RepeatIdentity | undefined {
   const { id, isOwnId, sessionId, headers } = request;
-  const identityOf = (kind: RepeatKind, name: string): RepeatIdentity => {
+  const buildIdentity = (kind: RepeatKind, name: string): RepeatIdentity => {
     const digest = request.digest();
     const key = JSON.stringify([kind, name, ...(kind === 'session' ? [digest] : [])]);
     return { kind, key, digest };
   };
-  if (isOwnId) return identityOf('id', id);
-  const idempotencyKey = textOf(headers, 'idempotency-key');
+  if (isOwnId) return buildIdentity('id', id);
+  const idempotencyKey = readHeaderText(headers, 'idempotency-key');
   if (idempotencyKey !== undefined) {
-    if (idempotencyKey.length <= MAX_KEY_CHARACTERS) return identityOf('idempotency-key', idempotencyKey);
+    if (idempotencyKey.length <= MAX_KEY_CHARACTERS) return buildIdentity('idempotency-key', idempotencyKey);
     throw invalidField('Idempotency-Key', `must have at most ${MAX_KEY_CHARACTERS} characters`);
   }
-  return sessionId === undefined ? undefined : identityOf('session', sessionId);
+  return sessionId === undefined ? undefined : buildIdentity('session', sessionId);
 }

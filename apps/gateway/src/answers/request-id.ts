@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { idFault, invalidField, MAX_COMPOSED_ID_BYTES } from '@broomwagon/contracts';
-import { textOf } from '../http/headers';
+import { readHeaderText } from '../http/headers';
 
 /** Bytes of an id of `X-Request-Id`, so that the ids of choices (`<id>-<index>`) are ids too. */
 const MAX_HEADER_ID_BYTES = MAX_COMPOSED_ID_BYTES - 8;
@@ -20,9 +20,14 @@ export interface RequestId {
  * @param choices the largest number of a choice, whose id is `<id>-<number>`; absent: there is one choice
  * @throws BroomwagonError VALIDATION_FAILED for an id of the body
  */
-export function requestIdOf(given: unknown, field: string, headers: IncomingHttpHeaders, choices?: number): RequestId {
+export function parseRequestId(
+  given: unknown,
+  field: string,
+  headers: IncomingHttpHeaders,
+  choices?: number,
+): RequestId {
   if (given === undefined || given === '') {
-    const header = textOf(headers, 'x-request-id');
+    const header = readHeaderText(headers, 'x-request-id');
     const isId = header !== undefined && idFault(header, MAX_HEADER_ID_BYTES, 'composed') === undefined;
     return { id: isId ? header : randomUUID(), isOwnId: false };
   }
@@ -37,7 +42,7 @@ export function requestIdOf(given: unknown, field: string, headers: IncomingHttp
  * @param isEachNamed each choice has a prompt of its own
  * @throws BroomwagonError VALIDATION_FAILED
  */
-export function requestIdsOf(given: unknown[], field: string, count: number, isEachNamed: boolean): RequestId {
+export function parseRequestIds(given: unknown[], field: string, count: number, isEachNamed: boolean): RequestId {
   if (!isEachNamed || given.length !== count || new Set(given).size !== count) {
     throw invalidField(field, 'as a list must have another id for each prompt of a list, with one sample of each');
   }

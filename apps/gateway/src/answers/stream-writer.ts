@@ -146,14 +146,14 @@ export class StreamWriter {
 
   private written(contents: object, isLast = false): string {
     if (!this.format.hasNamedEvents) {
-      const events = Array.isArray(contents) ? contents.map(eventOf).join('') : eventOf(contents);
+      const events = Array.isArray(contents) ? contents.map(formatEvent).join('') : formatEvent(contents);
       return isLast ? `${events}data: [DONE]\n\n` : events;
     }
     const events = (Array.isArray(contents) ? contents : [contents]) as { type?: string }[];
-    return events.map((one) => `event: ${one.type}\n${eventOf(one)}`).join('');
+    return events.map((one) => `event: ${one.type}\n${formatEvent(one)}`).join('');
   }
 }
 
-function eventOf(contents: object): string {
+function formatEvent(contents: object): string {
   return `data: ${JSON.stringify(contents)}\n\n`;
 }

@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
-import { httpStatusOf, invalidField, isBroomwagonError, type PausePoolRequest } from '@broomwagon/contracts';
+import { getHttpStatus, invalidField, isBroomwagonError, type PausePoolRequest } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
-import { textOf } from '../http/headers';
+import { readHeaderText } from '../http/headers';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { CONTROL_CALLS, type ControlCall } from './control-table';
@@ -42,7 +42,7 @@ export class ControlRoutes {
     try {
       status = await this.answer(call, exchange);
     } catch (error) {
-      if (isBroomwagonError(error)) status = httpStatusOf(error.code);
+      if (isBroomwagonError(error)) status = getHttpStatus(error.code);
       throw error;
     } finally {
       const outcome = status < 400 ? 'done' : status < 500 ? 'refused' : 'failed';
@@ -54,8 +54,8 @@ export class ControlRoutes {
   private async answer(call: ControlCall, { request, response, body, bytes }: Exchange): Promise<number> {
     const { search } = new URL(request.url!, 'http://gateway');
     const sent = { path: `${call.path}${search}`, bytes, body };
-    const version = versionOf(call, body, textOf(request.headers, 'x-broomwagon-weight-version'));
-    const mode = modeOf(textOf(request.headers, 'x-broomwagon-weight-mode'));
+    const version = parseVersion(call, body, readHeaderText(request.headers, 'x-broomwagon-weight-version'));
+    const mode = parsePauseMode(readHeaderText(request.headers, 'x-broomwagon-weight-mode'));
     const update = () => this.fanOut.call(call, sent);
     if (call.pool === 'pause') return send(response, await this.pause(call, update));
     if (call.pool === 'resume') await this.weights.endOpen();
@@ -106,7 +106,11 @@ function send(response: ServerResponse, { status, body }: MergedAnswer): number 
 /**
  * Version that an update reports. A version that is no number concerns only trainer and engines: the pool gets none.
  */
-function versionOf(call: ControlCall, body: Record<string, unknown>, header: string | undefined): number | undefined {
+function parseVersion(
+  call: ControlCall,
+  body: Record<string, unknown>,
+  header: string | undefined,
+): number | undefined {
   if (call.version === undefined) return undefined;
   if (header !== undefined && !VERSION.test(header)) {
     throw invalidField('x-broomwagon-weight-version', 'must be a whole number of at most 9 digits');
@@ -116,7 +120,7 @@ function versionOf(call: ControlCall, body: Record<string, unknown>, header: str
   return isText && VERSION.test(`${given}`) ? Number(given) : undefined;
 }
 
-function modeOf(header: string | undefined): 'abort' | 'wait' {
+function parsePauseMode(header: string | undefined): 'abort' | 'wait' {
   if (header === undefined || header === 'abort') return 'abort';
   if (header === 'wait') return 'wait';
   throw invalidField('x-broomwagon-weight-mode', 'must be abort or wait; for keep, pause the engines first');

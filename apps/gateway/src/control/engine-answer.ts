@@ -51,7 +51,7 @@ export function mergedAnswer(answers: EngineAnswer[]): MergedAnswer {
   }));
   const called = answers.filter(({ isSkipped }) => !isSkipped);
   const failed = called.filter((answer) => !isDone(answer));
-  if (failed.length > 0) return { status: failureStatus(failed), body: { ...failureOf(failed, called), engines } };
+  if (failed.length > 0) return { status: failureStatus(failed), body: { ...buildFailure(failed, called), engines } };
   const bodies = called.map(({ body }) => body).filter(isObject);
   const merged: Record<string, unknown> = { ...bodies[0] };
   for (const [name, merge] of Object.entries(MERGES)) {
@@ -66,7 +66,7 @@ function failureStatus(failed: EngineAnswer[]): number {
   return statuses.find((status) => status >= 500) === undefined ? statuses[0]! : 502;
 }
 
-function failureOf(failed: EngineAnswer[], called: EngineAnswer[]): object {
+function buildFailure(failed: EngineAnswer[], called: EngineAnswer[]): object {
   const [{ server, status, error }] = failed as [EngineAnswer];
   const reason = error?.message ?? `${server.endpoint} answered ${status}`;
   const message = `${failed.length} of ${called.length} engines failed; ${server.serverId}: ${reason}`;

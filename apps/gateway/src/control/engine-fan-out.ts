@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { BroomwagonError, isBroomwagonError, isObject, type ServerStatus } from '@broomwagon/contracts';
 import type { ForwardedCall } from '@broomwagon/engines';
 import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
-import { pagesOf } from '@broomwagon/state';
+import { splitPages } from '@broomwagon/state';
 import { poolServers } from '../fleet/pool-servers';
 import { GatewayConfig } from '../gateway.config';
 import { isCount } from '../fields/read-fields';
@@ -47,11 +47,11 @@ export class EngineFanOut {
     const called = servers.filter((server) => !isAway(server));
     called.sort((a, b) => (a.serverId < b.serverId ? -1 : 1));
     const { method, ranks, defaults } = call;
-    const askWorldSize = (server: ServerStatus) => this.worldSizeOf(server);
+    const askWorldSize = (server: ServerStatus) => this.readWorldSize(server);
     const bodies = ranks && (await bodiesWithRanks(ranks, sent.body, called, askWorldSize));
     const answers: EngineAnswer[] = [];
     const size = call.isCollective ? called.length : ENGINES_AT_ONCE;
-    for (const page of pagesOf([...called.entries()], size)) {
+    for (const page of splitPages([...called.entries()], size)) {
       const calls = page.map(([position, server]) => {
         const bytes = bodies?.[position] ?? withDefaults(sent, defaults?.[server.dialect]);
         return this.callOne(server, { method, path: sent.path, body: bytes.length === 0 ? undefined : bytes });
@@ -79,7 +79,7 @@ export class EngineFanOut {
    * Processes of an engine; undefined if the engine does not report them, or has several ranks in one pipeline.
    * @throws BroomwagonError ENGINE_PROTOCOL
    */
-  private async worldSizeOf(server: ServerStatus): Promise<number | undefined> {
+  private async readWorldSize(server: ServerStatus): Promise<number | undefined> {
     const path = server.dialect === 'vllm' ? '/get_world_size' : '/get_server_info';
     const { status, body } = await this.callOne(server, { method: 'GET', path });
     if (status !== 200) return undefined;

@@ -10,7 +10,7 @@ import {
   type WeightSyncReply,
 } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
-import { pagesOf } from '@broomwagon/state';
+import { splitPages } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { type EngineAnswer, isDone, isRefused } from './engine-answer';
 
@@ -126,7 +126,7 @@ export class WeightChanges {
   /** @throws BroomwagonError when weights of an engine that has failed cannot be reported as unknown */
   private async report(answers: readonly EngineAnswer[], weightVersion: number, isAtomic: boolean): Promise<void> {
     const called = answers.filter(({ isSkipped }) => !isSkipped);
-    for (const page of pagesOf(called.filter((answer) => isDone(answer) || !(isAtomic && isRefused(answer))))) {
+    for (const page of splitPages(called.filter((answer) => isDone(answer) || !(isAtomic && isRefused(answer))))) {
       await Promise.all(
         page.map(async (answer) => {
           const { serverId } = answer.server;

@@ -2,7 +2,7 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapter } from '@broomwagon/engines';
 import { MovableCall } from '@broomwagon/generation';
 import { expect, it, vi } from 'vitest';
-import { continuationOf, isCuttable, isMovable, parseAtEnd } from './continuation';
+import { buildContinuation, isCuttable, isMovable, parseAtEnd } from './continuation';
 import { Generation, type GenerationInput } from './generation';
 import { INPUT } from './generation.fixture';
 
@@ -24,7 +24,7 @@ it.each([
   ['content that is guided', chat({ content: 'x' }, { isContinued: false }), undefined, false],
   ['nothing, guided', new Generation('id', 'key', { ...input, isContinued: false }), undefined, true],
 ])('a chat with %s', (_, generation, continuation, movable) => {
-  expect([continuationOf(generation), isMovable(generation)]).toEqual([continuation, movable]);
+  expect([buildContinuation(generation), isMovable(generation)]).toEqual([continuation, movable]);
   const call = new MovableCall({ workerId: 'w', workerEpoch: 'e' }, {});
   call.isMovable = () => isMovable(generation);
   const target = { targetServerId: 's', targetEpoch: 'e' };
@@ -35,14 +35,14 @@ it.each([
 
 it('a call that would lose its tokens is not cut for new weights, for 30 s at most', () => {
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
-  const callOf = (generation: Generation) => {
+  const buildCall = (generation: Generation) => {
     const call = new MovableCall({ workerId: 'w', workerEpoch: 'e' }, {});
     call.isCuttable = () => isCuttable(generation);
     return call;
   };
-  const parsed = callOf(chat({ reasoning: 'x' }));
+  const parsed = buildCall(chat({ reasoning: 'x' }));
   expect([parsed.cut(), parsed.cause]).toEqual([true, 'cut']);
-  const call = callOf(chat({ content: 'x' }, { isContinued: false }));
+  const call = buildCall(chat({ content: 'x' }, { isContinued: false }));
   expect([call.cut(), call.isStopped]).toEqual([false, false]);
   now.mockReturnValue(29_999);
   expect(call.again(true).cut()).toBe(false);

@@ -17,7 +17,7 @@ import type { Generation, GenerationEnd } from './generation';
 type Continuation = 'exact' | 'parsed-at-end';
 
 /** Undefined: the response starts again, or ends with the error. */
-export function continuationOf(generation: Generation): Continuation | undefined {
+export function buildContinuation(generation: Generation): Continuation | undefined {
   const { tokens, input, needsLogprobs } = generation;
   const { message, allIds } = tokens;
   if (!input.isContinued || (needsLogprobs && tokens.allLogprobs === undefined)) return undefined;
@@ -26,7 +26,7 @@ export function continuationOf(generation: Generation): Continuation | undefined
     if ((input.sampling.stop ?? []).length > 0 && tokens.count > 0 && tokens.text === '') return undefined;
     return input.prompt.promptTokenIds === undefined || allIds !== undefined ? 'exact' : undefined;
   }
-  if (promptIdsOf(generation) === undefined) return undefined;
+  if (getPromptIds(generation) === undefined) return undefined;
   if (message.isInContent && !input.hasTools) return 'exact';
   // Tokens that are parsed at the end include the tokens of the stop text.
   return (input.sampling.stop ?? []).length > 0 ? undefined : 'parsed-at-end';
@@ -38,7 +38,7 @@ export function continuationOf(generation: Generation): Continuation | undefined
  */
 export function isMovable(generation: Generation): boolean {
   if (generation.input.passed !== undefined) return false;
-  return generation.tokens.count === 0 || continuationOf(generation) === 'exact';
+  return generation.tokens.count === 0 || buildContinuation(generation) === 'exact';
 }
 
 /**
@@ -47,7 +47,7 @@ export function isMovable(generation: Generation): boolean {
  */
 export function isCuttable(generation: Generation): boolean {
   if (generation.input.passed !== undefined) return false;
-  return generation.tokens.count === 0 || continuationOf(generation) !== undefined;
+  return generation.tokens.count === 0 || buildContinuation(generation) !== undefined;
 }
 
 /** Prepares a repeated call. @returns the end, if the tokens so far can neither be continued nor generated again */
@@ -55,7 +55,7 @@ export function prepareRepeat(generation: Generation, error?: Error): Generation
   const { count, message } = generation.tokens;
   if (generation.answer !== undefined) return beginAgain(generation, error);
   if (count === 0) return undefined;
-  const continuation = continuationOf(generation);
+  const continuation = buildContinuation(generation);
   if (continuation === undefined) return beginAgain(generation, error);
   if (message !== undefined) message.isParsedAtEnd = continuation === 'parsed-at-end';
   return undefined;
@@ -109,7 +109,7 @@ function beginAgain(generation: Generation, error?: Error): GenerationEnd | unde
 }
 
 /** Ids of the prompt of a continued call; undefined if the response has no ids, or the prompt is more than its ids. */
-function promptIdsOf({ tokens, promptTokenIds, input: { prompt } }: Generation): number[] | undefined {
+function getPromptIds({ tokens, promptTokenIds, input: { prompt } }: Generation): number[] | undefined {
   return tokens.allIds === undefined || isMultimodal(prompt) ? undefined : promptTokenIds;
 }
 
@@ -118,10 +118,10 @@ export function asOurs(error: Error): BroomwagonError {
 }
 
 /** The next call of an engine, with all tokens so far. */
-export function requestOf(generation: Generation, { dialect }: Lease): GenerationRequest {
+export function buildEngineRequest(generation: Generation, { dialect }: Lease): GenerationRequest {
   const { tokens, input, needsLogprobs } = generation;
   const { maxTokens } = input;
-  const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
+  const promptTokenIds = tokens.count === 0 ? undefined : getPromptIds(generation);
   // `/generate` of SGLang returns the texts of the tokens of a chat only with this field.
   const hasTokenTexts = tokens.message !== undefined && input.sampling.logprobs === true && dialect === 'sglang';
   const { engineFields: given } = input.prompt;
@@ -144,7 +144,7 @@ export function requestOf(generation: Generation, { dialect }: Lease): Generatio
   return { engineRequestId: randomEngineRequestId(), prompt, sampling, maxTokens, made };
 }
 
-export function leaseRequestOf({ id, tokenId, tokens, input: { placement, prompt } }: Generation): LeaseRequest {
+export function buildLeaseRequest({ id, tokenId, tokens, input: { placement, prompt } }: Generation): LeaseRequest {
   const { sessionId, ...others } = placement;
   return {
     sessionId: sessionId === undefined ? undefined : boundSession(sessionId, tokenId),

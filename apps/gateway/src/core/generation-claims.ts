@@ -8,7 +8,7 @@ import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { asOurs } from './continuation';
 import type { Generation, GenerationEnd } from './generation';
-import { identityOf, PartialSaves } from './partial-saves';
+import { toSaveIdentity, PartialSaves } from './partial-saves';
 
 /**
  * Expiry of claims, milliseconds, longer than any response: no other mechanism removes the claims of a killed replica.
@@ -64,7 +64,7 @@ export class GenerationClaims {
 
   private async takeOne(generation: Generation, worker: WorkerEpoch): Promise<BroomwagonError | undefined> {
     this.worker = worker;
-    if (identityOf(generation) === undefined) return undefined;
+    if (toSaveIdentity(generation) === undefined) return undefined;
     if (this.held.get(generation)?.workerEpoch === worker.workerEpoch) return undefined;
     const isFirst = !this.held.delete(generation);
     if (!isFirst) this.unsure.add(generation);
@@ -103,7 +103,7 @@ export class GenerationClaims {
     const { end } = generation;
     // A response with a reader released its claim at its end.
     const isReleased =
-      !this.held.has(generation) && isUnread && end !== undefined && identityOf(generation) !== undefined;
+      !this.held.has(generation) && isUnread && end !== undefined && toSaveIdentity(generation) !== undefined;
     const worker = isReleased ? this.worker : this.held.get(generation);
     if (worker === undefined) return;
     if (isUnread && !isReleased) void (end ? this.saves.keepWhole(generation, end) : this.saves.keep(generation));
@@ -181,7 +181,7 @@ export class GenerationClaims {
   private claim(generation: Generation, worker: WorkerEpoch, isWaiting = false): Promise<PartialClaimReply> {
     const { uid, isUnread } = generation;
     const { digest } = generation.repeat!;
-    const own = { identity: hashOfIdentity(identityOf(generation)!), generation: uid, digest, isUnread };
+    const own = { identity: hashOfIdentity(toSaveIdentity(generation)!), generation: uid, digest, isUnread };
     return this.owners.claim(this.config.pool, { ...own, ...worker, isWaiting, expiresMs: KEPT_MS });
   }
 
@@ -195,7 +195,7 @@ export class GenerationClaims {
     tries = 0,
     untilMs = performance.now() + KEPT_MS,
   ): Promise<void> {
-    const identity = hashOfIdentity(identityOf(generation)!);
+    const identity = hashOfIdentity(toSaveIdentity(generation)!);
     try {
       await this.owners.release(this.config.pool, { identity, generation: generation.uid, keepsSaved });
     } catch (error) {

@@ -7,7 +7,7 @@ import type { Generation, GenerationEnd } from './generation';
 const RETRY_AFTER_MS = 1_000;
 
 /** The end of a generation that the engine has aborted by itself. */
-export function abortOf({ result }: Generated): GenerationEnd {
+export function toAbortEnd({ result }: Generated): GenerationEnd {
   return { reason: 'abort', message: String(result?.stopReason ?? 'Aborted on the engine') };
 }
 
@@ -51,7 +51,7 @@ function afterWait(error: Error): BroomwagonError {
 }
 
 /** Gives a refusal of the engine its own code, if clients handle it separately. */
-export function refusalOf(error: BroomwagonError): BroomwagonError {
+export function toRefusal(error: BroomwagonError): BroomwagonError {
   const { field, message } = error;
   if (field === 'model') return new BroomwagonError('MODEL_NOT_FOUND', message, { field });
   return isContextTooLong(message) ? new BroomwagonError('CONTEXT_TOO_LONG', message) : error;

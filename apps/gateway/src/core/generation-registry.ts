@@ -82,8 +82,8 @@ export class GenerationRegistry {
    * @throws BroomwagonError SHUTTING_DOWN, QUEUE_FULL, RATE_LIMITED, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED
    */
   open(request: OpenRequest): Generation[] {
-    const choices = choicesOf(request).map((choice) => {
-      const known = choice.repeat && this.entries.get(keyOf(request.tokenId, choice.repeat.key));
+    const choices = buildChoices(request).map((choice) => {
+      const known = choice.repeat && this.entries.get(joinKey(request.tokenId, choice.repeat.key));
       return { choice, known, joined: known && isRepeated(known, choice.repeat!) ? known : undefined };
     });
     const count = choices.filter(({ joined }) => joined === undefined).length;
@@ -104,7 +104,7 @@ export class GenerationRegistry {
   private add(request: OpenRequest, { id, input, repeat }: Choice, isAborted: boolean): Generation {
     const { tokenId, recordFor } = request;
     const generation = new Generation(id, tokenId, input, repeat, recordFor, request.id);
-    this.entries.set(entryKeyOf(generation), { generation, readers: 1, isDelivered: false });
+    this.entries.set(buildEntryKey(generation), { generation, readers: 1, isDelivered: false });
     this.running.add(generation);
     this.metrics.running.set(this.running.size);
     if (isAborted || this.takeAbort(tokenId, id)) generation.stop('abort');
@@ -121,7 +121,7 @@ export class GenerationRegistry {
    * @param isDelivered the reader has got the whole response
    */
   leave(generation: Generation, isDelivered: boolean): void {
-    const key = entryKeyOf(generation);
+    const key = buildEntryKey(generation);
     const entry = this.entries.get(key);
     if (entry?.generation !== generation) return;
     entry.readers -= 1;
@@ -200,7 +200,7 @@ export class GenerationRegistry {
       const message = `${this.running.size} generations run in this replica (MAX_GENERATIONS)`;
       throw new BroomwagonError('QUEUE_FULL', message, { retryAfterMs: 1_000 });
     }
-    if (maxGenerations < Infinity && this.countOf(tokenId) + count > maxGenerations) {
+    if (maxGenerations < Infinity && this.countRunning(tokenId) + count > maxGenerations) {
       const message = `The key may have ${maxGenerations} generations at the same time`;
       throw new BroomwagonError('RATE_LIMITED', message, { retryAfterMs: 1_000 });
     }
@@ -214,7 +214,7 @@ export class GenerationRegistry {
     return entry.generation;
   }
 
-  private countOf(tokenId: string): number {
+  private countRunning(tokenId: string): number {
     let count = 0;
     for (const generation of this.running) if (generation.tokenId === tokenId) count += 1;
     return count;
@@ -241,7 +241,7 @@ export class GenerationRegistry {
   }
 }
 
-function choicesOf({ id, choiceIds, repeat, inputs }: OpenRequest): Choice[] {
+function buildChoices({ id, choiceIds, repeat, inputs }: OpenRequest): Choice[] {
   return inputs.map((input, index) => {
     const end = inputs.length === 1 ? '' : `-${index}`;
     return { id: choiceIds?.[index] ?? id + end, input, repeat: repeat && { ...repeat, key: repeat.key + end } };
@@ -254,8 +254,8 @@ function isNamed(generation: Generation, id: string, isPrefix = false): boolean 
 }
 
 /** Key of an entry. A generation without an identity is found by no repeat. */
-function entryKeyOf({ tokenId, repeat, uid }: Generation): string {
-  return keyOf(tokenId, repeat?.key ?? uid);
+function buildEntryKey({ tokenId, repeat, uid }: Generation): string {
+  return joinKey(tokenId, repeat?.key ?? uid);
 }
 
 /**
@@ -271,6 +271,6 @@ function isRepeated({ generation, readers }: Entry, { kind, digest }: RepeatIden
   return kind !== 'session' || readers === 0;
 }
 
-function keyOf(tokenId: string, id: string): string {
+function joinKey(tokenId: string, id: string): string {
   return `${tokenId}\n${id}`;
 }

@@ -28,14 +28,14 @@ import {
   asOurs,
   isCuttable,
   isMovable,
-  leaseRequestOf,
+  buildLeaseRequest,
   parseAtEnd,
   prepareCall,
   prepareRepeat,
-  requestOf,
+  buildEngineRequest,
 } from './continuation';
 import { FailureLimit } from './failure-limit';
-import { abortOf, endOfAborts, endOfRefusal, refusalOf, stopped } from './generation-ends';
+import { toAbortEnd, endOfAborts, endOfRefusal, toRefusal, stopped } from './generation-ends';
 import { GenerationClaims } from './generation-claims';
 import type { Generation, GenerationEnd } from './generation';
 import { ResumePacer } from './resume-pacer';
@@ -112,7 +112,7 @@ export class GenerationRunner {
       // A client that has received nothing can repeat its request.
       const isWaiting = generation.attempts > 0;
       const { deadline, failedServers: avoidServers } = failures;
-      const wanted = { ...leaseRequestOf(generation), avoidServers };
+      const wanted = { ...buildLeaseRequest(generation), avoidServers };
       const acquisition = await this.acquirer.acquire(call, wanted, { endsWhenFull: !isWaiting, deadline });
       await generation.turnBegun;
       let end: GenerationEnd | undefined;
@@ -168,7 +168,7 @@ export class GenerationRunner {
         void this.releaser.release(call, { leaseId }, 'failed', 0);
         throw defect;
       });
-      const end = this.endOf(generation, call, generated);
+      const end = this.findEnd(generation, call, generated);
       const { target } = call;
       if (end === undefined && call.cause === 'move' && target !== undefined && generation.stoppedBy === undefined) {
         const moved = await this.transfer(generation, call, lease);
@@ -191,7 +191,7 @@ export class GenerationRunner {
       void this.releaser.release(call, { leaseId: lease.leaseId }, outcome, generated.tokenCount);
       if (end !== undefined) return parseAtEnd(generation, engine, end);
       if ('error' in generated) return { error: generated.error, lease };
-      return { abort: 'stoppedByEngine' in generated ? abortOf(generated) : undefined, lease };
+      return { abort: 'stoppedByEngine' in generated ? toAbortEnd(generated) : undefined, lease };
     }
   }
 
@@ -206,7 +206,7 @@ export class GenerationRunner {
       generation.calledAt = performance.now();
       generation.serverId = lease.serverId;
       generation.model = lease.model;
-      const request = requestOf(generation, lease);
+      const request = buildEngineRequest(generation, lease);
       if (generation.input.passed !== undefined) {
         const { engineRequestId } = request;
         const onTokens = (count: number) => this.metrics.tokens.inc(count);
@@ -256,7 +256,7 @@ export class GenerationRunner {
     generation.cachedTokens ??= Math.min(cachedTokens ?? 0, generation.promptTokens);
   }
 
-  private endOf(generation: Generation, call: MovableCall, generated: Generated): GenerationEnd | undefined {
+  private findEnd(generation: Generation, call: MovableCall, generated: Generated): GenerationEnd | undefined {
     const { tokens, input } = generation;
     if (tokens.matched !== undefined) return { reason: 'stop', matched: tokens.matched };
     if ('finishReason' in generated) {
@@ -267,9 +267,9 @@ export class GenerationRunner {
     if ('stopped' in generated) {
       return call.cause === 'abort' ? { reason: 'abort', message: 'Aborted by request.abort' } : undefined;
     }
-    if ('stoppedByEngine' in generated) return input.continuesEngineAborts ? undefined : abortOf(generated);
+    if ('stoppedByEngine' in generated) return input.continuesEngineAborts ? undefined : toAbortEnd(generated);
     const { error } = generated;
-    return classifyFailure(error) === 'refused' ? { reason: 'error', error: refusalOf(asOurs(error)) } : undefined;
+    return classifyFailure(error) === 'refused' ? { reason: 'error', error: toRefusal(asOurs(error)) } : undefined;
   }
 
   /**

@@ -9,7 +9,7 @@ interface CallDelta {
   arguments?: string;
 }
 
-function callsOf(deltas: CallDelta[]) {
+function readToolCalls(deltas: CallDelta[]) {
   const log = new MessageLog(undefined);
   for (const { name, arguments: text, ...others } of deltas) {
     const called = { ...(name !== undefined && { name }), ...(text !== undefined && { arguments: text }) };
@@ -87,11 +87,11 @@ describe('calls of tools', () => {
       ],
     ],
   ])('have their own arguments with %s', (_, deltas) => {
-    expect(callsOf(deltas)).toEqual(two);
+    expect(readToolCalls(deltas)).toEqual(two);
   });
 
   it('without ids and indexes begin with a function name', () => {
-    const calls = callsOf([{ name: 'f', arguments: '{}' }, { name: 'g' }, { arguments: '[]' }]);
+    const calls = readToolCalls([{ name: 'f', arguments: '{}' }, { name: 'g' }, { arguments: '[]' }]);
     expect(calls).toEqual([
       [0, undefined, 'f', '{}'],
       [1, undefined, 'g', '[]'],

@@ -69,7 +69,7 @@ export class MessageLog {
     }
     // An engine may report the end of a choice twice.
     if (this.finishReason !== 'tool_calls') this.finishReason = choice?.finish_reason ?? this.finishReason;
-    if (this.topLogprobs !== undefined) this.addLogprobs(increment, this.entriesOf(increment));
+    if (this.topLogprobs !== undefined) this.addLogprobs(increment, this.toLogprobEntries(increment));
     this.tokenCount += increment.tokenCount;
   }
 
@@ -273,22 +273,22 @@ export class MessageLog {
    * Log probabilities of an increment. Entries of a call that was continued by another route are written in the form of
    * a chat.
    */
-  private entriesOf({ choice, logprobs, tokenIds }: TokenIncrement): object[] {
+  private toLogprobEntries({ choice, logprobs, tokenIds }: TokenIncrement): object[] {
     const { content, tokens, top_logprobs: tops } = choice?.logprobs ?? {};
     if (content) return content;
     return (logprobs ?? []).map((logprob, index) => ({
-      ...entryOf(tokens?.[index] ?? `token_id:${tokenIds?.[index]}`, logprob),
+      ...toLogprobEntry(tokens?.[index] ?? `token_id:${tokenIds?.[index]}`, logprob),
       top_logprobs: Object.entries(tops?.[index] ?? {})
         .slice(0, this.topLogprobs)
-        .map(([token, one]) => entryOf(token, one)),
+        .map(([token, one]) => toLogprobEntry(token, one)),
     }));
   }
 }
 
 function emptyEntry(tokenId?: number): object {
-  return { ...entryOf(tokenId === undefined ? '' : `token_id:${tokenId}`, null), top_logprobs: [] };
+  return { ...toLogprobEntry(tokenId === undefined ? '' : `token_id:${tokenId}`, null), top_logprobs: [] };
 }
 
-function entryOf(token: string, logprob: number | null): object {
+function toLogprobEntry(token: string, logprob: number | null): object {
   return { token, logprob, bytes: [...Buffer.from(token)] };
 }

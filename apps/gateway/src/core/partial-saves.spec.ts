@@ -74,8 +74,8 @@ it('does not save a complete response: a repeat would continue it after its end'
   // This token is the last one, but the stream has not ended.
   complete.tokens.take({ text: '', tokenIds: [7], tokenCount: 1, isLast: true });
   other.tokens.take({ text: 'c', tokenIds: [7], tokenCount: 1 });
-  const idsOf = () => [...saved.values()].map((text) => (JSON.parse(text) as { tokenIds: number[] }).tokenIds);
-  await expect.poll(idsOf).toEqual([
+  const listSavedIds = () => [...saved.values()].map((text) => (JSON.parse(text) as { tokenIds: number[] }).tokenIds);
+  await expect.poll(listSavedIds).toEqual([
     [5, 6],
     [5, 6, 7],
   ]);

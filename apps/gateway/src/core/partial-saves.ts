@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { PartialStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
-import { continuationOf } from './continuation';
+import { buildContinuation } from './continuation';
 import type { Generation, GenerationEnd, RestoredTokens, WholeResponse } from './generation';
 
 /** Time for which saved tokens are kept for a client that repeats its request, milliseconds. */
@@ -72,10 +72,10 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   async keepWhole(generation: Generation, end: GenerationEnd): Promise<boolean> {
     const { tokens, serverId, model, cachedTokens, engineFields, recording, promptTokenIds } = generation;
     if (end.reason === 'error' || generation.experts !== undefined) return false;
-    const answer = savedAnswerOf(generation);
+    const answer = toSavedAnswer(generation);
     if (generation.answer !== undefined && answer === undefined) return false;
     const whole = { end, tokenCount: tokens.count, serverId, model, cachedTokens, engineFields, recording, answer };
-    await this.write(generation, { ...partialOf(generation), promptTokenIds, whole });
+    await this.write(generation, { ...buildPartial(generation), promptTokenIds, whole });
     return true;
   }
 
@@ -100,8 +100,8 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
 
   private async save(generation: Generation): Promise<void> {
     const { tokens, promptTokenIds } = generation;
-    if (tokens.isComplete || continuationOf(generation) === undefined) return;
-    const partial = partialOf(generation);
+    if (tokens.isComplete || buildContinuation(generation) === undefined) return;
+    const partial = buildPartial(generation);
     if (partial.tokenIds === undefined) return;
     await this.write(generation, { ...partial, ...(tokens.message && { promptTokenIds }) });
   }
@@ -109,21 +109,21 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   private async write(generation: Generation, partial: Partial): Promise<void> {
     const expiresMs = Math.max(KEPT_MS, this.config.rejoinMs);
     try {
-      await this.store.save(this.config.pool, identityOf(generation)!, JSON.stringify(partial), expiresMs);
+      await this.store.save(this.config.pool, toSaveIdentity(generation)!, JSON.stringify(partial), expiresMs);
     } catch (error) {
       this.logger.warn({ requestId: generation.id }, `Tokens were not saved: ${(error as Error).message}`);
     }
   }
 }
 
-function partialOf({ tokens, repeat, spans, isVersionReported, promptTokens }: Generation): Partial {
+function buildPartial({ tokens, repeat, spans, isVersionReported, promptTokens }: Generation): Partial {
   const { allIds: tokenIds, allLogprobs: logprobs, text, message, names } = tokens;
   const more = { message: message?.saved, names: names?.from(0) };
   return { digest: repeat!.digest, tokenIds, text, logprobs, promptTokens, spans, isVersionReported, ...more };
 }
 
 /** The answer in its saved form; undefined if the request is not passed on, or its answer is too large. */
-function savedAnswerOf({ answer }: Generation): WholeResponse['answer'] {
+function toSavedAnswer({ answer }: Generation): WholeResponse['answer'] {
   if (answer === undefined) return undefined;
   const { pieces, ...others } = answer;
   const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
@@ -131,6 +131,6 @@ function savedAnswerOf({ answer }: Generation): WholeResponse['answer'] {
 }
 
 /** Identity of a request, the same in all replicas; undefined if repeats are not recognized by an id. */
-export function identityOf({ repeat, tokenId }: Generation): string | undefined {
+export function toSaveIdentity({ repeat, tokenId }: Generation): string | undefined {
   return repeat === undefined || repeat.kind === 'session' ? undefined : `${tokenId}\n${repeat.key}`;
 }

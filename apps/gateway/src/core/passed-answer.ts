@@ -25,7 +25,7 @@ export function readAnswer({ contentType, body }: Pick<PassedAnswer, 'contentTyp
   const answer = contentType.includes('json') && body.length <= MAX_PARSED_BYTES ? parse(body) : undefined;
   const list = Array.isArray(answer) ? answer : isObject(answer) ? (answer.choices ?? [answer]) : [];
   const choices = (Array.isArray(list) ? list : []).filter(isObject).map(readChoice);
-  const usage = isObject(answer) ? usageOf(answer) : undefined;
+  const usage = isObject(answer) ? parseUsage(answer) : undefined;
   const tokenCount = usage?.completionTokens ?? choices.reduce((sum, { count }) => sum + count, 0);
   const reasons = new Set(choices.map(({ reason }) => reason));
   const finishReason = ['abort', 'length'].find((one) => reasons.has(one));
@@ -33,7 +33,7 @@ export function readAnswer({ contentType, body }: Pick<PassedAnswer, 'contentTyp
     tokenCount,
     text: '',
     usage: usage ?? choices[0]?.usage,
-    engineFields: versionsOf(answer, choices),
+    engineFields: toVersionFields(answer, choices),
     finishReason: finishReason === 'abort' ? 'aborted' : finishReason === 'length' ? 'length' : 'stop',
   };
   const [only] = choices;
@@ -68,7 +68,7 @@ function readChoice(choice: Fields) {
   };
 }
 
-function usageOf({ usage }: Fields): GenerationResult['usage'] {
+function parseUsage({ usage }: Fields): GenerationResult['usage'] {
   if (!isObject(usage)) return undefined;
   const { prompt_tokens: prompt = 0, completion_tokens: completion } = usage;
   const isValid = isCount(prompt, 0, LIMITS.maxTokens) && isCount(completion, 0, Number.MAX_SAFE_INTEGER);
@@ -76,7 +76,7 @@ function usageOf({ usage }: Fields): GenerationResult['usage'] {
 }
 
 /** Weights of the tokens, under the names that the gateway reads. */
-function versionsOf(answer: unknown, choices: { versions: unknown; version: unknown }[]): Fields {
+function toVersionFields(answer: unknown, choices: { versions: unknown; version: unknown }[]): Fields {
   const { weight_version: ofAnswer } = isObject(answer) ? answer : {};
   const version = choices[0]?.version ?? ofAnswer;
   const versions = choices[0]?.versions;

@@ -3,11 +3,11 @@ import { ResumePacer } from './resume-pacer';
 
 const running = () => new AbortController().signal;
 let waiting = 0;
-const pacerOf = (limit: number, deadlineMs = 600_000) =>
+const createPacer = (limit: number, deadlineMs = 600_000) =>
   new ResumePacer(limit, deadlineMs, (count) => (waiting = count));
 
 it('lets a limited number of calls of an engine begin, and the next one when a call has left', async () => {
-  const pacer = pacerOf(2);
+  const pacer = createPacer(2);
   const [first] = await Promise.all([pacer.enter('a', running()), pacer.enter('a', running())]);
   const begun: string[] = [];
   const later = ['third', 'fourth'].map(async (name) => {
@@ -25,7 +25,7 @@ it('lets a limited number of calls of an engine begin, and the next one when a c
 });
 
 it('lets a stopped call leave, whether it waits or gets its turn at that moment', async () => {
-  const pacer = pacerOf(1);
+  const pacer = createPacer(1);
   const leave = await pacer.enter('a', running());
   const [stopped, stoppedAtItsTurn] = [new AbortController(), new AbortController()];
   const waits = pacer.enter('a', stopped.signal);
@@ -46,7 +46,7 @@ it('lets a stopped call leave, whether it waits or gets its turn at that moment'
 it('lets a call begin at the deadline, which takes no place of waiting calls', async () => {
   vi.useFakeTimers();
   try {
-    const pacer = pacerOf(1, 1_000);
+    const pacer = createPacer(1, 1_000);
     const leave = await pacer.enter('a', running());
     const late = pacer.enter('a', running());
     await vi.advanceTimersByTimeAsync(500);

@@ -1,7 +1,7 @@
 import type { TokenIncrement } from '@broomwagon/engines';
 
 /** Name that engines use for a token without its text. */
-export const nameOf = (id: number | undefined): string => `token_id:${id}`;
+export const toTokenName = (id: number | undefined): string => `token_id:${id}`;
 
 /** Tokens as `/v1/completions` writes them beside their log probabilities. */
 export interface NamedTokens {
@@ -23,7 +23,7 @@ export class TokenNames {
   take({ choice, tokenIds, text, tokenCount }: TokenIncrement): void {
     const { tokens, top_logprobs: tops } = choice?.logprobs ?? {};
     for (let index = 0; index < tokenCount; index++) {
-      const name = tokens?.[index] ?? (tokenCount === 1 ? text : nameOf(tokenIds?.[index]));
+      const name = tokens?.[index] ?? (tokenCount === 1 ? text : toTokenName(tokenIds?.[index]));
       this.all.tokens.push(name);
       this.all.top_logprobs.push(tops?.[index] ?? null);
       this.all.text_offset.push(this.characters);

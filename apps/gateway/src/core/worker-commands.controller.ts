@@ -15,7 +15,7 @@ export class WorkerCommandsController {
   @MessagePattern(workerCommandSubject('*', '{workerId}', 'abort'))
   abort(@Payload(new ContractPipe(AbortAttemptsCommand)) command: AbortAttemptsCommand): { stopped: number } {
     if (!this.isCurrent(command)) return { stopped: 0 };
-    const calls = (command.leases ?? []).flatMap(({ leaseId }) => this.leases.callOf(leaseId) ?? []);
+    const calls = (command.leases ?? []).flatMap(({ leaseId }) => this.leases.findCall(leaseId) ?? []);
     const stopped = calls.filter((call) => {
       if (command.cause === 'cut' && call instanceof MovableCall) return call.cut();
       call.stop(command.cause);
@@ -28,7 +28,7 @@ export class WorkerCommandsController {
   move(@Payload(new ContractPipe(MoveLeasesCommand)) command: MoveLeasesCommand): { stopped: number } {
     if (!this.isCurrent(command)) return { stopped: 0 };
     const moved = command.leases.filter((lease) => {
-      const call = this.leases.callOf(lease.leaseId);
+      const call = this.leases.findCall(lease.leaseId);
       return call instanceof MovableCall && call.move(command.planId, lease);
     });
     return { stopped: moved.length };

@@ -36,7 +36,7 @@ export function splitSampling(
 }
 
 /** @throws BroomwagonError VALIDATION_FAILED */
-export function objectOf(value: unknown, field: string): Record<string, unknown> {
+export function parseObject(value: unknown, field: string): Record<string, unknown> {
   if (value === undefined) return {};
   if (typeof value !== 'object' || Array.isArray(value)) throw invalidField(field, 'must be an object');
   return withoutNulls(value as Record<string, unknown>);
@@ -89,6 +89,6 @@ export function isSet(value: unknown): boolean {
 }
 
 /** Decodes a header as UTF-8: Node reads each byte of a header as a character. */
-export function utf8Of(header: string): string {
+export function decodeUtf8(header: string): string {
   return Buffer.from(header, 'latin1').toString('utf8');
 }

@@ -88,13 +88,13 @@ export class FleetRoutes {
   }
 
   private async removeByUrl(exchange: Exchange): Promise<void> {
-    await this.registry.remove(urlOf(exchange));
+    await this.registry.remove(parseEngineUrl(exchange));
     sendJson(exchange.response, 200, { status: 'success' });
   }
 
   /** Registers the engine at the URL of a request. */
   private async register(exchange: Exchange): Promise<{ serverId: string; url: string }> {
-    const url = urlOf(exchange);
+    const url = parseEngineUrl(exchange);
     const { worker_type: type } = exchange.body;
     if (type !== undefined && type !== null && type !== 'regular') throw invalidField('worker_type', 'must be regular');
     const { serverId, endpoint } = await this.registry.register(url);
@@ -131,7 +131,7 @@ export class FleetRoutes {
 }
 
 /** `url` of the query or the body, normalized. @throws BroomwagonError VALIDATION_FAILED */
-function urlOf({ request, body }: Exchange): string {
+function parseEngineUrl({ request, body }: Exchange): string {
   const [, query = ''] = (request.url ?? '').split('?', 2);
   return toBaseUrl(new URLSearchParams(query).get('url') ?? body.url);
 }

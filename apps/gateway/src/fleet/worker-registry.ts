@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, invalidField, isBroomwagonError } from '@broomwagon/contracts';
-import { EngineAccess, normalizeBaseUrl, registrationOf } from '@broomwagon/engines';
+import { EngineAccess, normalizeBaseUrl, readRegistration } from '@broomwagon/engines';
 import { ControlPlane } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { poolServers } from './pool-servers';
@@ -22,8 +22,8 @@ export class WorkerRegistry {
    * @throws BroomwagonError VALIDATION_FAILED, ENGINE_UNAVAILABLE, ENGINE_PROTOCOL, and the errors of `server.register`
    */
   async register(url: unknown): Promise<{ serverId: string; endpoint: string }> {
-    const apiKey = this.config.engineKeyOf(this.config.pool);
-    const registration = await registrationOf(toBaseUrl(url), { apiKey, access: this.access });
+    const apiKey = this.config.findEngineKey(this.config.pool);
+    const registration = await readRegistration(toBaseUrl(url), { apiKey, access: this.access });
     const maxInflight = this.config.engineMaxInflight;
     await this.controlPlane.call('server.register', { ...registration, maxInflight });
     return registration;

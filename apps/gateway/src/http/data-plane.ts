@@ -8,7 +8,7 @@ import { ApiKeys, type Caller } from '../keys/api-keys';
 import { allowOrigins } from '../keys/cross-origin';
 import { toCallerError } from '../keys/hidden-addresses';
 import { cutIfStalled } from './client-connection';
-import { textOf } from './headers';
+import { readHeaderText } from './headers';
 import { takeProgram } from './program-id';
 import { readObject } from './read-object';
 import { type Exchange, type Route, type ErrorForm, type RouteSource, ROUTE_SOURCES } from './route';
@@ -63,7 +63,7 @@ export class DataPlane {
 
   /** Handles a request. False for a path of Nest. */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
-    const { path, rest, session, pathId } = this.pathOf(request);
+    const { path, rest, session, pathId } = this.parsePath(request);
     const ofPath = this.paths.get(path);
     if (ofPath === undefined && NEST_PATHS.has(path)) return this.refusesMetrics(path, request, response);
     if (allowOrigins(request, response, this.config.corsOrigins)) return true;
@@ -75,10 +75,10 @@ export class DataPlane {
       this.refuse(error, request, response, this.sources.find(({ prefix }) => prefix && rest.startsWith(prefix)) ?? {});
       return true;
     }
-    if (route === undefined) response.setHeader('Allow', this.methodsOf(path));
+    if (route === undefined) response.setHeader('Allow', this.listMethods(path));
     cutIfStalled(response, STALLED_MS);
     const answer = () => this.answer(route, { request, response, path, session, pathId });
-    const traceparent = textOf(request.headers, 'traceparent');
+    const traceparent = readHeaderText(request.headers, 'traceparent');
     void inSpan(traceparent, `${request.method} ${path}`, {}, answer).catch((error: unknown) =>
       this.refuse(error, request, response, ofPath),
     );
@@ -101,7 +101,7 @@ export class DataPlane {
   }
 
   /** The name of the path in the tables of routes, and its parameters. `rest`: the path without `/sessions/{id}`. */
-  private pathOf({ url = '', method }: IncomingMessage): {
+  private parsePath({ url = '', method }: IncomingMessage): {
     path: string;
     rest: string;
     session?: string;
@@ -109,7 +109,7 @@ export class DataPlane {
   } {
     if (this.paths.has(url)) return { path: url, rest: url };
     const [pathname = ''] = url.split('?', 1);
-    const { session, rest } = this.sessionOf(pathname);
+    const { session, rest } = this.splitSession(pathname);
     const [pattern, name] = PARAMETER_PATHS.find(([one]) => one.test(rest)) ?? [];
     const [, pathId] = pattern?.exec(rest) ?? [];
     if (session !== undefined && name === undefined && !this.paths.has(rest) && isOfSession(method)) {
@@ -120,7 +120,7 @@ export class DataPlane {
   }
 
   /** Ids of sessions may have slashes: the session ends before the first path that has a route. */
-  private sessionOf(pathname: string): { session?: string; rest: string } {
+  private splitSession(pathname: string): { session?: string; rest: string } {
     if (!pathname.startsWith(SESSION_PREFIX)) return { rest: pathname };
     const begin = SESSION_PREFIX.length;
     const first = pathname.indexOf('/', begin + 1);
@@ -134,7 +134,7 @@ export class DataPlane {
     return first < 0 ? { rest: pathname } : { session: pathname.slice(begin, first), rest: pathname.slice(first) };
   }
 
-  private methodsOf(path: string): string {
+  private listMethods(path: string): string {
     const methods = [...this.routes.keys()].map((key) => key.split(' ') as [string, string]);
     return methods.flatMap(([method, of]) => (of === path ? method : [])).join(', ');
   }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { jsonOf } from '../../../../libs/engines/src/http/list-json';
+import { formatJson } from '../../../../libs/engines/src/http/list-json';
 import { parseBody } from './parse-body';
 
 const LIST = JSON.stringify(Array.from({ length: 400 }, (_, index) => index * 1_000));
@@ -26,7 +26,7 @@ function listsIn(value: unknown): unknown[] {
 }
 
 /** The value, or a mark that the text is not JSON. */
-function outcomeOf(parse: () => unknown): unknown {
+function toOutcome(parse: () => unknown): unknown {
   try {
     return { value: parse() };
   } catch (error) {
@@ -38,7 +38,7 @@ describe('parseBody', () => {
   it('accepts and refuses the same texts as JSON.parse, with the same values', () => {
     fc.assert(
       fc.property(body, (text) => {
-        expect(outcomeOf(() => parseBody(Buffer.from(text)))).toEqual(outcomeOf(() => JSON.parse(text)));
+        expect(toOutcome(() => parseBody(Buffer.from(text)))).toEqual(toOutcome(() => JSON.parse(text)));
       }),
       { numRuns: 1_000 },
     );
@@ -49,7 +49,7 @@ describe('parseBody', () => {
     const value = parseBody(Buffer.from(text)) as Record<string, unknown>;
     expect(value).toEqual(JSON.parse(text));
     // The bytes are kept, and not written again.
-    expect(jsonOf({ list: value[name] })).toEqual(Buffer.from(`{"list":${LIST}}`));
+    expect(formatJson({ list: value[name] })).toEqual(Buffer.from(`{"list":${LIST}}`));
   });
 
   it.each([
@@ -61,6 +61,6 @@ describe('parseBody', () => {
   ])('does not keep %s', (_, text) => {
     const value = parseBody(Buffer.from(text));
     expect(value).toEqual(JSON.parse(text));
-    expect(listsIn(value).map((list) => typeof jsonOf({ list }))).not.toContain('object');
+    expect(listsIn(value).map((list) => typeof formatJson({ list }))).not.toContain('object');
   });
 });

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type BroomwagonError, type ErrorCode, httpStatusOf } from '@broomwagon/contracts';
+import { type BroomwagonError, type ErrorCode, getHttpStatus } from '@broomwagon/contracts';
 import { withOpaqueTexts } from '@broomwagon/engines';
 import { isBegun } from './silence-keeper';
 
@@ -8,7 +8,7 @@ export function sendJson(response: ServerResponse, status: number, body: object)
   if (response.destroyed || (response.headersSent && !isBegun(response))) return;
   const json = withOpaqueTexts(() => JSON.stringify(body));
   if (!isBegun(response)) {
-    const length = typeof json === 'string' ? Buffer.byteLength(json) : lengthOf(json);
+    const length = typeof json === 'string' ? Buffer.byteLength(json) : sumByteLengths(json);
     response.writeHead(status, { 'content-type': 'application/json', 'content-length': length });
   }
   endWith(response, json);
@@ -28,7 +28,7 @@ export function writeParts(response: ServerResponse, parts: (string | Buffer)[])
   process.nextTick(() => response.uncork());
 }
 
-function lengthOf(parts: (string | Buffer)[]): number {
+function sumByteLengths(parts: (string | Buffer)[]): number {
   return parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
 }
 
@@ -42,7 +42,7 @@ const NAMES: Partial<Record<ErrorCode, string>> = {
 export function toHttpStatus({ code, details }: BroomwagonError): number {
   const { status } = (details ?? {}) as { status?: unknown };
   const isOfEngine = code === 'ENGINE_REJECTED' && typeof status === 'number' && status >= 400 && status < 500;
-  return isOfEngine ? status : httpStatusOf(code);
+  return isOfEngine ? status : getHttpStatus(code);
 }
 
 /** An error in the form of OpenAI: message, type, param and code; `retryable` is ours. */

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { BroomwagonError, type Integer, type Role, type TokenStatus } from '@broomwagon/contracts';
 import { CredentialStore, TokenCache } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
-import { utf8Of } from '../fields/read-fields';
+import { decodeUtf8 } from '../fields/read-fields';
 import { refuseOtherSites } from './other-sites';
 import { RequestLimits } from './request-limits';
 
@@ -49,7 +49,7 @@ export class ApiKeys {
     // Clients of Anthropic send their key in another header.
     const { authorization = `Bearer ${String(headers['x-api-key'] ?? '')}` } = headers;
     const [, token, session] = BEARER.exec(authorization) ?? [];
-    const sessionId = session && utf8Of(session);
+    const sessionId = session && decodeUtf8(session);
     if (this.config.apiKeys === 'off') {
       this.checkSite(headers);
       return { tokenId: '', role: 'admin', sessionId };

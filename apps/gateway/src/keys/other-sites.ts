@@ -18,8 +18,8 @@ export function refuseOtherSites(
   const { host, origin, 'sec-fetch-site': site } = headers;
   const isOtherPage =
     origin === undefined ? site === 'cross-site' : !(isOwnPage(origin, publicUrl) || origins.includes(origin));
-  const name = host === undefined ? 'localhost' : nameOf(`http://${host}`);
-  const isOtherHost = !isLoopback(name) && (publicUrl === undefined || name !== nameOf(publicUrl));
+  const name = host === undefined ? 'localhost' : toHostname(`http://${host}`);
+  const isOtherHost = !isLoopback(name) && (publicUrl === undefined || name !== toHostname(publicUrl));
   if (!isOtherPage && !isOtherHost) return;
   const message = 'With API_KEYS=off, only pages and names of localhost, PUBLIC_URL and CORS_ORIGINS are allowed';
   throw new BroomwagonError('FORBIDDEN', message);
@@ -27,14 +27,14 @@ export function refuseOtherSites(
 
 /** Whether scheme, name and port are equal to the address: another port may belong to another site. */
 function isOwnPage(origin: string, publicUrl?: string): boolean {
-  return isLoopback(nameOf(origin)) || (publicUrl !== undefined && origin === new URL(publicUrl).origin);
+  return isLoopback(toHostname(origin)) || (publicUrl !== undefined && origin === new URL(publicUrl).origin);
 }
 
 /** The address of the last request and its name: parsing it again costs more than the rest of the check. */
 let last = { url: '', name: '' };
 
 /** The name or address of the host; empty for a text that is no URL. */
-function nameOf(url: string): string {
+function toHostname(url: string): string {
   if (url !== last.url) last = { url, name: URL.canParse(url) ? new URL(url).hostname.replaceAll(/[[\]]/g, '') : '' };
   return last.name;
 }

@@ -6,7 +6,7 @@ export const CALL_TIMEOUT_MS = 10_000;
 export const REPEAT_MS = 30_000;
 
 /** The query parameters of a request. */
-export function queryOf({ url = '' }: IncomingMessage): URLSearchParams {
+export function parseQuery({ url = '' }: IncomingMessage): URLSearchParams {
   const [, query = ''] = url.split('?', 2);
   return new URLSearchParams(query);
 }

@@ -13,7 +13,7 @@ import { fieldsOfQuery, validate, type ContractClass } from '@broomwagon/messagi
 import type { Exchange } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { writePart } from '../http/write-part';
-import { CALL_TIMEOUT_MS, queryOf, REPEAT_MS } from './calls';
+import { CALL_TIMEOUT_MS, parseQuery, REPEAT_MS } from './calls';
 
 const CHUNK_BYTES = LIMITS.payloadChunkBytes;
 
@@ -32,14 +32,14 @@ export class PayloadBytes {
       const message = `A payload has at most ${LIMITS.payloadChunks * CHUNK_BYTES} bytes`;
       throw new BroomwagonError('PAYLOAD_TOO_LARGE', message);
     }
-    const chunkOf = (data: Buffer, chunkIndex: number) =>
+    const toPutRequest = (data: Buffer, chunkIndex: number) =>
       validate(PutPayloadRequest, { ...fields, chunkIndex, chunkCount, data: data.toString('base64') });
-    chunkOf(Buffer.alloc(0), 0);
+    toPutRequest(Buffer.alloc(0), 0);
     let reply: PutPayloadReply = { receivedChunks: 0 };
     let chunkIndex = 0;
-    for await (const data of chunksOf(request)) {
+    for await (const data of splitChunks(request)) {
       const options = { timeoutMs: CALL_TIMEOUT_MS };
-      reply = await this.controlPlane.call('payload.put', chunkOf(data, chunkIndex), options);
+      reply = await this.controlPlane.call('payload.put', toPutRequest(data, chunkIndex), options);
       chunkIndex += 1;
     }
     sendJson(response, 200, reply);
@@ -61,14 +61,14 @@ export class PayloadBytes {
 
 /** @param own fields that a caller cannot give @throws BroomwagonError VALIDATION_FAILED */
 function fieldsWithout(contract: ContractClass, request: IncomingMessage, own: readonly string[]) {
-  const fields = fieldsOfQuery(contract, queryOf(request));
+  const fields = fieldsOfQuery(contract, parseQuery(request));
   const given = own.find((name) => Object.hasOwn(fields, name));
   if (given !== undefined) throw invalidField(given, 'is not a parameter: the whole payload is sent');
   return fields;
 }
 
 /** The body in chunks of equal size, the last one shorter; one empty chunk for an empty body. */
-async function* chunksOf(request: IncomingMessage): AsyncGenerator<Buffer> {
+async function* splitChunks(request: IncomingMessage): AsyncGenerator<Buffer> {
   let rest = Buffer.alloc(0);
   let isEmpty = true;
   // A destroyed request could not be answered.

@@ -4,7 +4,7 @@ import { ControlPlane } from '@broomwagon/generation';
 import { fieldsOfQuery, validate } from '@broomwagon/messaging';
 import type { Exchange } from '../http/route';
 import { writePart } from '../http/write-part';
-import { CALL_TIMEOUT_MS, queryOf, REPEAT_MS } from './calls';
+import { CALL_TIMEOUT_MS, parseQuery, REPEAT_MS } from './calls';
 
 const DEFAULT_WAIT_MS = 15_000;
 /** Minimum wait: without a wait, the coordinator would be called continuously while a round is open. */
@@ -21,12 +21,12 @@ export class ResultsStream {
    * @throws BroomwagonError of `round.results`, if nothing was sent
    */
   async answer({ request, response }: Exchange): Promise<void> {
-    const given = validate(RoundResultsRequest, fieldsOfQuery(RoundResultsRequest, queryOf(request)));
+    const given = validate(RoundResultsRequest, fieldsOfQuery(RoundResultsRequest, parseQuery(request)));
     const asked = { ...given, waitMs: Math.max(LEAST_WAIT_MS, given.waitMs ?? DEFAULT_WAIT_MS) };
     let page = await this.controlPlane.call('round.results', { ...asked, waitMs: 0 }, { timeoutMs: CALL_TIMEOUT_MS });
     response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
     try {
-      while ((await writePart(response, linesOf(page))) && !page.complete) {
+      while ((await writePart(response, formatLines(page))) && !page.complete) {
         const { cursor, stamp } = page;
         page = await this.next({ ...asked, cursor, stamp });
       }
@@ -44,6 +44,6 @@ export class ResultsStream {
   }
 }
 
-function linesOf({ groups, ...rest }: RoundResultsReply): string {
+function formatLines({ groups, ...rest }: RoundResultsReply): string {
   return [...groups, rest].map((line) => `${JSON.stringify(line)}\n`).join('');
 }

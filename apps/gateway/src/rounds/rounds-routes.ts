@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, LIMITS, type OperationName, OPERATIONS, TRAINER_OPERATIONS } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
-import { decodeBody, validate, waitMsOf } from '@broomwagon/messaging';
+import { decodeBody, validate, readWaitMs } from '@broomwagon/messaging';
 import type { Exchange, Route, Routes, RouteSource } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { CALL_TIMEOUT_MS } from './calls';
@@ -47,7 +47,7 @@ export class RoundsRoutes implements RouteSource {
     const body = decodeBody(bytes);
     // On NATS, the service makes this check; a value that is nested too deeply cannot be sent.
     validate(OPERATIONS[operation].request as new () => object, body);
-    const timeoutMs = CALL_TIMEOUT_MS + waitMsOf(body);
+    const timeoutMs = CALL_TIMEOUT_MS + readWaitMs(body);
     sendJson(response, 200, await this.controlPlane.call(operation, body as never, { timeoutMs }));
   }
 

@@ -3,12 +3,12 @@ import type { TrajectoryRead, TurnRecord } from '@broomwagon/state';
 import { expect, it } from 'vitest';
 import { readTraces } from './rllm-traces';
 
-const turnOf = (turn: number, parent?: number) =>
+const buildTurn = (turn: number, parent?: number) =>
   ({ turn, parent, id: `r${turn}`, ref: `${turn}`, weights: [], finishReason: 'stop' }) as unknown as TurnRecord;
 const about = { sessionId: 's', tokenId: '', job: 'j', createdAtMs: 1_000 };
 
 /** Traces of turns whose payloads are their own numbers. */
-async function tracesOf(read: TrajectoryRead, lost: string[] = [], limit = 100) {
+async function collectTraces(read: TrajectoryRead, lost: string[] = [], limit = 100) {
   const reads: string[] = [];
   const get = (ref: string): Promise<Buffer> => {
     reads.push(ref);
@@ -22,7 +22,9 @@ async function tracesOf(read: TrajectoryRead, lost: string[] = [], limit = 100) 
 }
 
 it('returns traces in the order of the turns, each with its whole prompt, and reads each payload once', async () => {
-  const { traces, reads } = await tracesOf({ turns: [turnOf(1), turnOf(2), turnOf(3, 1), turnOf(4, 3)] });
+  const { traces, reads } = await collectTraces({
+    turns: [buildTurn(1), buildTurn(2), buildTurn(3, 1), buildTurn(4, 3)],
+  });
   expect(traces.map((one) => [one.metadata, one.prompt_token_ids, one.completion_token_ids])).toEqual([
     [{ turn: 1, response_id: 'r1' }, [], [1]],
     [{ turn: 2, response_id: 'r2' }, [], [2]],
@@ -38,9 +40,9 @@ it('returns a trace with the reason for each missing turn, under the number that
     { turn: 6_001, startedAtMs: 1, reason: 'SET_BACK' },
     { turn: 6_003, startedAtMs: 1, reason: 'UNFINISHED' },
   ];
-  const turns = [turnOf(1), turnOf(3, 1), turnOf(4), turnOf(6, 4)];
+  const turns = [buildTurn(1), buildTurn(3, 1), buildTurn(4), buildTurn(6, 4)];
   const read = { turns, missing, setBacks: [{ after: 4, offset: 6_000 }] };
-  const { places } = await tracesOf(read, ['1']);
+  const { places } = await collectTraces(read, ['1']);
   expect(places).toEqual([
     { turn: 1, missing: 'PAYLOAD_NOT_FOUND' },
     { turn: 2, missing: 'ENGINE_ERROR' },
@@ -51,6 +53,6 @@ it('returns a trace with the reason for each missing turn, under the number that
     { turn: 6_006, response_id: 'r6' },
   ]);
   for (let limit = 0; limit < 8; limit += 1) {
-    expect((await tracesOf(read, ['1'], limit)).places).toEqual(places.slice(0, limit));
+    expect((await collectTraces(read, ['1'], limit)).places).toEqual(places.slice(0, limit));
   }
 });

@@ -6,7 +6,7 @@ import { readTurnChat } from '../core/recording/turn-messages';
  * Branches of a trajectory: the turns from a first turn to one that no other turn extends. Turns that extend the same
  * turn are in several branches.
  */
-export function branchesOf(turns: readonly TurnRecord[]): TurnRecord[][] {
+export function listBranches(turns: readonly TurnRecord[]): TurnRecord[][] {
   const extended = new Set(turns.map(({ parent }) => parent));
   return branchesTo(turns).filter((branch) => !extended.has(branch.at(-1)!.turn));
 }
@@ -79,7 +79,7 @@ export class BranchReader {
     let isNew = false;
     let messages: unknown[] | undefined;
     for (const turn of turns) {
-      const tokens = await this.tokensOf(turn);
+      const tokens = await this.readTokens(turn);
       // Each later turn of the branch extends this turn, and is a gap too.
       if (tokens === undefined) continue;
       const start = tokenIds.length;
@@ -124,7 +124,7 @@ export class BranchReader {
     }
   }
 
-  private async tokensOf({ turn, parent, ref }: TurnRecord): Promise<TurnTokens | undefined> {
+  private async readTokens({ turn, parent, ref }: TurnRecord): Promise<TurnTokens | undefined> {
     const note = (reason: string): undefined =>
       void this.gaps.set(turn, { turn: turnNumber(turn, this.setBacks), reason });
     if (parent !== undefined && this.gaps.has(parent)) return note('PARENT_MISSING');

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, includesRole } from '@broomwagon/contracts';
 import { withRetry } from '@broomwagon/messaging';
-import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TrajectoryRead } from '@broomwagon/state';
+import { PayloadStore, toTrajectoryId, TrajectoryStore, type TrajectoryRead } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { checkedSession } from '../answers/placement';
 import type { Caller } from '../keys/api-keys';
@@ -30,7 +30,7 @@ export class TrajectoryReader {
 
   /** @throws BroomwagonError VALIDATION_FAILED, SESSION_NOT_FOUND also for a session of another key, UNAVAILABLE */
   async read(session: unknown, caller: Caller): Promise<FoundTrajectory> {
-    const id = trajectoryIdOf(checkedSession(session, 'session'));
+    const id = toTrajectoryId(checkedSession(session, 'session'));
     const { pool } = this.config;
     const { about, ...read } = await this.trajectories.read(pool, { id, stamp: this.trajectories.seenStamp(pool) });
     const mayRead = about?.tokenId === caller.tokenId || includesRole(caller.role, 'operator');

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { includesRole, invalidField, type JobId } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
-import { trajectoryIdOf, TrajectoryStore } from '@broomwagon/state';
+import { toTrajectoryId, TrajectoryStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { checkedSession } from '../answers/placement';
 import { boundSession } from '../core/bound-session';
@@ -10,7 +10,7 @@ import { isSet, jsonText, requiredObject } from '../fields/read-fields';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import type { Caller } from '../keys/api-keys';
-import { BranchReader, branchesOf } from './trajectory-branches';
+import { BranchReader, listBranches } from './trajectory-branches';
 import { type FoundTrajectory, TrajectoryReader } from './trajectory-reader';
 import { checkedJob, TrajectoryRecorder } from '../core/recording/trajectory-recorder';
 
@@ -75,7 +75,7 @@ export class TrajectoryRoutes {
 
   /** @returns whether the session had a trajectory */
   private async forget(sessionId: string, caller: Caller): Promise<boolean> {
-    const id = trajectoryIdOf(sessionId);
+    const id = toTrajectoryId(sessionId);
     const isOperator = includesRole(caller.role, 'operator');
     const { about } = isOperator ? await this.trajectories.read(this.config.pool, { id }) : {};
     const tokenId = about?.tokenId ?? caller.tokenId;
@@ -86,10 +86,10 @@ export class TrajectoryRoutes {
 
   private async trajectory({ response, caller }: Pick<Exchange, 'response' | 'caller'>): Promise<void> {
     const read = await this.reader.read(caller.sessionId, caller);
-    await this.reader.send(response, this.piecesOf(read));
+    await this.reader.send(response, this.iteratePieces(read));
   }
 
-  private async *piecesOf({
+  private async *iteratePieces({
     about,
     turns = [],
     missing = [],
@@ -100,7 +100,7 @@ export class TrajectoryRoutes {
     yield `${JSON.stringify(head).slice(0, -1)},"branches":[`;
     const reader = new BranchReader(this.reader.get, setBacks);
     let separator = '';
-    for (const branch of branchesOf(turns)) {
+    for (const branch of listBranches(turns)) {
       const contents = await reader.next(branch);
       if (contents === undefined) continue;
       yield separator + JSON.stringify(contents);

@@ -10,11 +10,11 @@ import {
 import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import {
-  decisionOf,
-  leaseGrantOf,
-  leaseIdOf,
+  toDecision,
+  toLeaseGrant,
+  buildLeaseId,
   LeaseStore,
-  refusalOf,
+  toRefusal,
   type AcquireEntry,
   type AcquireResult,
   type ServerTable,
@@ -61,9 +61,9 @@ export class AcquireService {
     const { result, servers } = answered;
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
-    if ('error' in result) throw refusalOf(result, request.model);
+    if ('error' in result) throw toRefusal(result, request.model);
     this.metrics.waits.observe((performance.now() - receivedAtMs) / 1_000);
-    return leaseGrantOf(request.acquireId, result, servers);
+    return toLeaseGrant(request.acquireId, result, servers);
   }
 
   /**
@@ -91,15 +91,15 @@ export class AcquireService {
       if ('seq' in result) {
         const lease = {
           acquireId,
-          leaseId: leaseIdOf(result.seq, acquireId),
+          leaseId: buildLeaseId(result.seq, acquireId),
           serverId: result.serverId,
           ...(result.dpRank === undefined ? {} : { dpRank: result.dpRank }),
-          ...(explain ? { decision: decisionOf(result) } : {}),
+          ...(explain ? { decision: toDecision(result) } : {}),
         };
         reply.add(lease, servers[result.serverId]!);
       } else {
         if (!('error' in result)) throw new Error(`The acquire ${acquireId} of a burst was parked`);
-        reply.add({ acquireId, error: refusalOf(result, model).toWire() });
+        reply.add({ acquireId, error: toRefusal(result, model).toWire() });
       }
     });
     return reply.body;

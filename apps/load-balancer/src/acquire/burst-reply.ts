@@ -18,7 +18,7 @@ export class BurstReply {
 
   /** @param acquireIds ids of all items, in their order */
   constructor(acquireIds: readonly string[]) {
-    for (const acquireId of acquireIds) this.roomBytes -= bytesOf(withoutRoom(acquireId, false));
+    for (const acquireId of acquireIds) this.roomBytes -= countListBytes(withoutRoom(acquireId, false));
   }
 
   /** Adds the next item. @param server the server of a granted lease */
@@ -26,7 +26,8 @@ export class BurstReply {
     const isGranted = 'leaseId' in item;
     const full = withoutRoom(item.acquireId, isGranted);
     const names = isGranted && !Object.hasOwn(this.body.servers, item.serverId);
-    const bytes = bytesOf(item) - bytesOf(full) + (names ? bytesOf({ [item.serverId]: server }) : 0);
+    const bytes =
+      countListBytes(item) - countListBytes(full) + (names ? countListBytes({ [item.serverId]: server }) : 0);
     if (bytes > this.roomBytes) {
       this.body.leases.push(full);
       return;
@@ -43,6 +44,6 @@ function withoutRoom(acquireId: string, granted: boolean): Item {
 }
 
 /** Bytes of the value in a JSON list, with its comma. */
-function bytesOf(value: object): number {
+function countListBytes(value: object): number {
   return Buffer.byteLength(JSON.stringify(value)) + 1;
 }

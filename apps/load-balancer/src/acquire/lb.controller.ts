@@ -16,7 +16,7 @@ import {
   TransferLeaseRequest,
 } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
-import { InspectionStore, leaseIdOf, LeaseStore, PoolStore, ServerStore, SessionStore } from '@broomwagon/state';
+import { InspectionStore, buildLeaseId, LeaseStore, PoolStore, ServerStore, SessionStore } from '@broomwagon/state';
 import { AcquireService } from './acquire.service';
 import { ReleaseService } from './release.service';
 import { TransferService } from './transfer.service';
@@ -51,7 +51,7 @@ export class LbController {
   async cancel(body: CancelAcquireRequest, { pool }: MessageContext) {
     const { cancelled, reason, seq, ...waiting } = await this.leaseStore.cancel(pool, body);
     this.waiters.send(waiting);
-    return { cancelled, reason, ...(seq === undefined ? {} : { leaseId: leaseIdOf(seq, body.acquireId) }) };
+    return { cancelled, reason, ...(seq === undefined ? {} : { leaseId: buildLeaseId(seq, body.acquireId) }) };
   }
 
   @Operation('lb.release')

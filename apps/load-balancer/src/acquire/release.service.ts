@@ -28,7 +28,7 @@ export class ReleaseService {
 
   /** @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
   async release(pool: string, item: ReleaseItem): Promise<ReleaseReply> {
-    const entry = entryOf(item, '');
+    const entry = toReleaseEntry(item, '');
     const reply = entry ? await this.calls.add(pool, entry) : this.unknown();
     await failpoint('load-balancer.release.before-reply');
     return reply;
@@ -36,7 +36,7 @@ export class ReleaseService {
 
   /** @throws BroomwagonError VALIDATION_FAILED before any is released; UNAVAILABLE */
   async releaseMany(pool: string, items: readonly ReleaseItem[]): Promise<ReleaseManyReply> {
-    const entries = items.map((item, index) => entryOf(item, `releases.${index}.`));
+    const entries = items.map((item, index) => toReleaseEntry(item, `releases.${index}.`));
     const known = entries.filter((entry) => entry !== undefined);
     const released = await this.calls.addAll(pool, known);
     let next = 0;
@@ -73,7 +73,10 @@ const COUNTED: Record<ReleaseOutcome, ReleaseEntry['outcome']> = {
 };
 
 /** The release in its stored form; undefined for a lease id that Broomwagon cannot have assigned. */
-function entryOf({ leaseId, acquireId, outcome, retryAfterMs }: ReleaseItem, path: string): ReleaseEntry | undefined {
+function toReleaseEntry(
+  { leaseId, acquireId, outcome, retryAfterMs }: ReleaseItem,
+  path: string,
+): ReleaseEntry | undefined {
   const counted = COUNTED[outcome] && { outcome: COUNTED[outcome], retryAfterMs };
   const lease = leaseId === undefined ? undefined : parseLeaseId(leaseId);
   if (leaseId !== undefined) return lease && { ...lease, ...counted };

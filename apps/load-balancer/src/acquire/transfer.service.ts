@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, isBroomwagonError, type LeaseGrant, type TransferLeaseRequest } from '@broomwagon/contracts';
-import { leaseGrantOf, LeaseStore, parseLeaseId } from '@broomwagon/state';
+import { toLeaseGrant, LeaseStore, parseLeaseId } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 
@@ -21,7 +21,7 @@ export class TransferService {
    */
   async transfer(pool: string, request: TransferLeaseRequest): Promise<LeaseGrant> {
     const { transferId, workerId, workerEpoch, targetServerId, targetEpoch, reason } = request;
-    const lease = leaseOf(request);
+    const lease = parseLease(request);
     const moved = await this.store
       .transfer(pool, { transferId, workerId, workerEpoch, targetServerId, targetEpoch, ...lease })
       .catch((error: unknown) => {
@@ -32,11 +32,11 @@ export class TransferService {
     this.metrics.transfers.inc({ outcome: 'transferred' });
     this.waiters.sendAll(pool, { answers, servers: waiterServers, more });
     this.logger.debug({ pool, ...lease, targetServerId, reason }, 'A lease was moved to another server');
-    return leaseGrantOf(lease.acquireId, granted, servers);
+    return toLeaseGrant(lease.acquireId, granted, servers);
   }
 }
 
-function leaseOf({ leaseId, acquireId }: TransferLeaseRequest): { acquireId: string; seq?: number } {
+function parseLease({ leaseId, acquireId }: TransferLeaseRequest): { acquireId: string; seq?: number } {
   if (leaseId === undefined) {
     if (acquireId !== undefined) return { acquireId };
     throw new BroomwagonError('VALIDATION_FAILED', 'leaseId or acquireId is required', { field: 'leaseId' });

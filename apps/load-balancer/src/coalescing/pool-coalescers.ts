@@ -1,4 +1,4 @@
-import { pagesOf } from '@broomwagon/state';
+import { splitPages } from '@broomwagon/state';
 import { Coalescer } from './coalescer';
 
 /**
@@ -29,7 +29,7 @@ export class PoolCoalescers<Item, Result> {
   /** The results in the order of the items. Single items are called between the pages. */
   async addAll(pool: string, items: readonly Item[]): Promise<Result[]> {
     const { pages } = this.of(pool);
-    return (await Promise.all(pagesOf(items, BATCH_SIZE).map((page) => pages.add(page)))).flat();
+    return (await Promise.all(splitPages(items, BATCH_SIZE).map((page) => pages.add(page)))).flat();
   }
 
   private of(pool: string): PoolCalls<Item, Result> {

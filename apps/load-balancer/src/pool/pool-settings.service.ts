@@ -33,12 +33,12 @@ export class PoolSettingsService {
     await this.pools.add(pool);
     const stored = await this.settings.configure(pool, set, reset ?? [], ifVersion);
     await failpoint('load-balancer.configure.before-apply');
-    return replyOf(await this.apply(pool, stored));
+    return toReply(await this.apply(pool, stored));
   }
 
   /** @throws BroomwagonError UNAVAILABLE */
   async read(pool: string): Promise<PoolSettingsReply> {
-    return replyOf(await this.settings.settings(pool));
+    return toReply(await this.settings.settings(pool));
   }
 
   /**
@@ -79,6 +79,6 @@ export class PoolSettingsService {
   }
 }
 
-function replyOf({ version, settings, policy, nextPolicy }: StoredSettings): PoolSettingsReply {
+function toReply({ version, settings, policy, nextPolicy }: StoredSettings): PoolSettingsReply {
   return { version, settings, policy, ...(nextPolicy === undefined ? {} : { nextPolicy }) };
 }

@@ -6,18 +6,18 @@ beforeAll(async () => {
   lb = await openLoadBalancers(1);
 });
 afterAll(() => lb.close());
-const capabilitiesOf = async (serverId: string) => (await lb.list()).get(serverId)?.capabilities;
+const readCapabilities = async (serverId: string) => (await lb.list()).get(serverId)?.capabilities;
 
 it('asks an engine for its capabilities if it was registered without them, and keeps them for this start', async () => {
   await lb.server('a');
-  await expect.poll(() => capabilitiesOf('a')).toMatchObject({ version: '0.11.0', maxModelTokens: 4_096 });
+  await expect.poll(() => readCapabilities('a')).toMatchObject({ version: '0.11.0', maxModelTokens: 4_096 });
   await lb.server('a');
-  expect(await capabilitiesOf('a')).toMatchObject({ tokenIdsIn: true, pauseModes: ['abort', 'wait', 'keep'] });
+  expect(await readCapabilities('a')).toMatchObject({ tokenIdsIn: true, pauseModes: ['abort', 'wait', 'keep'] });
 });
 
 it('shows the capabilities that a server was registered with, and refuses unknown ones', async () => {
   await lb.server('b', 1, { capabilities: { tokenIdsIn: false, pauseModes: [] } });
-  expect(await capabilitiesOf('b')).toEqual({ tokenIdsIn: false, pauseModes: [] });
+  expect(await readCapabilities('b')).toEqual({ tokenIdsIn: false, pauseModes: [] });
   for (const capabilities of [{ tokenIdsIn: 'yes' }, { pauseModes: ['sleep'] }, { dataParallelRanks: 0 }, 7]) {
     await expect(lb.server('c', 1, { capabilities })).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
   }

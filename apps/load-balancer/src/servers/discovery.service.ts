@@ -1,9 +1,9 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { isBroomwagonError } from '@broomwagon/contracts';
-import { EngineAccess, registrationOf, toServerId } from '@broomwagon/engines';
+import { EngineAccess, readRegistration, toServerId } from '@broomwagon/engines';
 import { Alarms, Periodically } from '@broomwagon/platform';
 import { planDiscovery, type DiscoveredServer, type ListedEngine } from '@broomwagon/policies';
-import { pagesOf, ServerStore } from '@broomwagon/state';
+import { splitPages, ServerStore } from '@broomwagon/state';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { EngineSources } from './engine-sources';
 import { ServersService } from './servers.service';
@@ -63,7 +63,7 @@ export class DiscoveryService implements OnModuleDestroy {
   async discoverAll(signal: AbortSignal): Promise<void> {
     if (this.sources.all.length === 0) return;
     const { ready, errors } = await this.followLists(signal);
-    for (const some of pagesOf(ready, ENGINES_AT_ONCE)) {
+    for (const some of splitPages(ready, ENGINES_AT_ONCE)) {
       await Promise.all(some.map((engine) => this.discover(engine, signal)));
     }
     if (errors.length > 0) throw errors[0];
@@ -164,8 +164,8 @@ export class DiscoveryService implements OnModuleDestroy {
     const { url, identity, serverId } = found;
     const { enginePool: pool, engineMaxInflight: maxInflight } = this.config;
     try {
-      const apiKey = this.config.engineKeyOf(pool);
-      const engine = await registrationOf(url, { signal, apiKey, access: this.access });
+      const apiKey = this.config.findEngineKey(pool);
+      const engine = await readRegistration(url, { signal, apiKey, access: this.access });
       // The list has changed while the engine was asked.
       if (!this.ready.has(toName(found))) return;
       const { state } = await this.servers.register(pool, { ...engine, maxInflight }, identity);

@@ -33,7 +33,7 @@ export class EngineHealth {
    */
   async answers(server: PoolEngine, timeoutMs: number): Promise<boolean> {
     try {
-      await this.adapterOf(server).health(AbortSignal.timeout(timeoutMs));
+      await this.getAdapter(server).health(AbortSignal.timeout(timeoutMs));
       return true;
     } catch (error) {
       if (!isBroomwagonError(error, 'ENGINE_REJECTED')) return false;
@@ -45,7 +45,7 @@ export class EngineHealth {
   report(server: PoolEngine, timeoutMs: number): Promise<EngineReport> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, timeoutMs, {});
-      void this.adapterOf(server)
+      void this.getAdapter(server)
         .report()
         .then((report) => {
           clearTimeout(timer);
@@ -56,17 +56,17 @@ export class EngineHealth {
 
   /** @throws BroomwagonError ENGINE_PROTOCOL when the engine does not speak its dialect, ENGINE_UNREACHABLE */
   describe(server: PoolEngine): Promise<EngineDescription> {
-    return this.adapterOf(server).probe();
+    return this.getAdapter(server).probe();
   }
 
   /** The adapter of an engine, for calls whose errors the caller handles. */
-  adapterOf({ pool, dialect, endpoint }: PoolEngine): EngineAdapter {
+  getAdapter({ pool, dialect, endpoint }: PoolEngine): EngineAdapter {
     const name = `${pool} ${dialect} ${endpoint}`;
     let adapter = this.adapters.get(name);
     if (!adapter) {
       const oldest = this.adapters.size >= MAX_ADAPTERS ? this.adapters.keys().next().value : undefined;
       if (oldest !== undefined) this.adapters.delete(oldest);
-      const apiKey = this.config.engineKeyOf(pool);
+      const apiKey = this.config.findEngineKey(pool);
       adapter = createEngineAdapter(dialect, endpoint, { apiKey, access: this.access });
       this.adapters.set(name, adapter);
     }

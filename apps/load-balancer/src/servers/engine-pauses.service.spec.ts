@@ -33,7 +33,7 @@ class OneEngine extends TestEngineHealth {
   paused = false;
   away = false;
   override answers = () => Promise.resolve(!this.away);
-  override adapterOf = () =>
+  override getAdapter = () =>
     ({
       pause: async () => void (this.paused = this.reached(true)),
       resume: async () => void (this.paused = this.reached(false)),

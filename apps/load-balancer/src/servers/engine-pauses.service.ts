@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { Alarms, failpoint, InEachPool } from '@broomwagon/platform';
-import { pagesOf, PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
+import { splitPages, PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
@@ -47,9 +47,9 @@ export class EnginePausesService {
   /** Records engines without a record as engines to resume: Redis lost the record, or another replica resumed them. */
   private async recordLost(pool: string): Promise<void> {
     const known = this.paused.get(pool);
-    for (const page of pagesOf([...(known?.values() ?? [])])) {
+    for (const page of splitPages([...(known?.values() ?? [])])) {
       const { recorded } = await this.weights.engineKnown(pool, { steps: page });
-      for (const [position, step] of page.entries()) if (!recorded[position]) known!.delete(engineOf(step));
+      for (const [position, step] of page.entries()) if (!recorded[position]) known!.delete(buildEngineKey(step));
     }
     if (known?.size === 0) this.paused.delete(pool);
   }
@@ -60,7 +60,7 @@ export class EnginePausesService {
     for await (const page of this.weights.pages('engineResumes', pool)) {
       await this.tellAll(page.steps, (step) => this.resume(pool, step));
       for (const step of page.givenUp) {
-        this.paused.get(pool)?.delete(engineOf(step));
+        this.paused.get(pool)?.delete(buildEngineKey(step));
         this.metrics.enginesGivenUp.inc();
         this.logger.error({ pool, ...step }, 'An engine may still be paused: it could not be resumed for an hour');
       }
@@ -70,18 +70,18 @@ export class EnginePausesService {
   }
 
   private async tellAll(steps: EngineStep[], tell: (step: EngineStep) => Promise<void>): Promise<void> {
-    for (const page of pagesOf(steps, ENGINES_AT_ONCE)) await Promise.all(page.map(tell));
+    for (const page of splitPages(steps, ENGINES_AT_ONCE)) await Promise.all(page.map(tell));
   }
 
   private async pause(pool: string, step: EngineStep): Promise<void> {
     const known = this.paused.get(pool) ?? new Map<string, EngineStep>();
-    this.paused.set(pool, known.set(engineOf(step), step));
+    this.paused.set(pool, known.set(buildEngineKey(step), step));
     try {
-      await this.engines.adapterOf({ ...step, pool }).pause(step.mode!);
+      await this.engines.getAdapter({ ...step, pool }).pause(step.mode!);
       await failpoint('load-balancer.engine.after-pause');
       const { late } = await this.weights.engineTold(pool, step, CALL_MS);
       // The change ended while the pause was sent.
-      if (late && !(await this.isHeldElsewhere(pool, step))) await this.engines.adapterOf({ ...step, pool }).resume();
+      if (late && !(await this.isHeldElsewhere(pool, step))) await this.engines.getAdapter({ ...step, pool }).resume();
     } catch (error) {
       this.logger.warn({ err: error, pool, ...step }, 'An engine could not be paused; the call is repeated');
     }
@@ -90,10 +90,10 @@ export class EnginePausesService {
   private async resume(pool: string, step: EngineStep): Promise<void> {
     try {
       // The other pool resumes the engine when its change ends.
-      if (!(await this.isHeldElsewhere(pool, step))) await this.engines.adapterOf({ ...step, pool }).resume();
+      if (!(await this.isHeldElsewhere(pool, step))) await this.engines.getAdapter({ ...step, pool }).resume();
       await failpoint('load-balancer.engine.after-resume');
       await this.weights.engineTold(pool, step, CALL_MS);
-      this.paused.get(pool)?.delete(engineOf(step));
+      this.paused.get(pool)?.delete(buildEngineKey(step));
     } catch (error) {
       this.logger.warn({ err: error, pool, ...step }, 'An engine could not be resumed; the call is repeated');
     }
@@ -107,6 +107,6 @@ export class EnginePausesService {
   }
 }
 
-function engineOf({ dialect, endpoint }: EngineStep): string {
+function buildEngineKey({ dialect, endpoint }: EngineStep): string {
   return `${dialect}|${endpoint}`;
 }

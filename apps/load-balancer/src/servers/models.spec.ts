@@ -22,7 +22,7 @@ beforeEach(async () => {
 
 const serve = (serverId: string, engine: TestEngine) => lb.server(serverId, 100, { endpoint: engine.url });
 const listed = async (serverId: string) => (await lb.list()).get(serverId)!;
-async function placesOf(model: string): Promise<string[]> {
+async function acquirePlaces(model: string): Promise<string[]> {
   const places = new Set<string>();
   for (let n = 0; n < 4; n++) places.add((await lb.acquire(worker, { model })).serverId);
   return [...places].sort();
@@ -34,8 +34,8 @@ it('places an acquire that names a model or an adapter on a server that lists it
   await serve('other', other);
   await expect.poll(() => listed('one')).toMatchObject({ state: 'ready', models: ['a'] });
   await expect.poll(() => listed('other')).toMatchObject({ state: 'ready', model: 'b', models: ['b', 'lora'] });
-  expect(await placesOf('a')).toEqual(['one']);
-  for (const model of ['b', 'lora', 'b:lora']) expect(await placesOf(model)).toEqual(['other']);
+  expect(await acquirePlaces('a')).toEqual(['one']);
+  for (const model of ['b', 'lora', 'b:lora']) expect(await acquirePlaces(model)).toEqual(['other']);
   const free = await Promise.all([lb.acquire(worker), lb.acquire(worker)]);
   expect(new Set(free.map(({ serverId }) => serverId)).size).toBeGreaterThan(0);
   await expect(lb.acquire(worker, { model: 'c' })).rejects.toMatchObject({
@@ -56,7 +56,7 @@ it('finds a model that was loaded since the last probe', async () => {
   await serve('other', other);
   for (let n = 0; n < 3; n++) {
     other.models = ['b', `lora-${n}`];
-    await expect.poll(() => placesOf(`lora-${n}`).catch(() => [])).toEqual(['other']);
+    await expect.poll(() => acquirePlaces(`lora-${n}`).catch(() => [])).toEqual(['other']);
   }
 });
 
@@ -64,7 +64,7 @@ it('leaves the name to the engine while all engines list the same models', async
   await serve('one', one);
   await serve('other', other);
   await expect.poll(lb.status).toMatchObject({ readyServers: 2 });
-  expect(await placesOf('whatever')).toEqual(['one', 'other']);
+  expect(await acquirePlaces('whatever')).toEqual(['one', 'other']);
 });
 
 it.each([

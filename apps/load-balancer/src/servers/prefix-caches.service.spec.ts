@@ -20,7 +20,7 @@ beforeEach(() => {
   lb.nextPool();
   Object.assign(lb.engine, { resets: 0, resetStatus: 200, weightVersion: undefined, hangs: false });
 });
-const versionOf = async (serverId: string) => (await lb.list()).get(serverId)!.weightVersion;
+const readVersion = async (serverId: string) => (await lb.list()).get(serverId)!.weightVersion;
 const begin = (mode: WeightSyncMode) => weights.begin(lb.pool, { syncId: 's', version: 2, mode, deadlineMs: 60_000 });
 
 it.each(['abort', 'wait'] as const)(
@@ -54,7 +54,7 @@ it('resets a prefix cache whether the server, its registration or the engine rep
   lb.engine.weightVersion = '1';
   await expect.poll(async () => (await lb.list()).get('a')).toMatchObject({ engineWeightVersion: 1, weightVersion: 3 });
   lb.engine.weightVersion = '4';
-  await expect.poll(() => versionOf('a')).toBe(4);
+  await expect.poll(() => readVersion('a')).toBe(4);
   // Servers of the pools before this one have the same engine.
   expect(lb.engine.resets).toBeGreaterThanOrEqual(3);
 });
@@ -66,7 +66,7 @@ it('resets no cache of an engine with salts while requests are kept over the cha
   await lb.call('server.update', { serverId: 'a', weightVersion: 2 });
   await begin('keep');
   await lb.call('server.update', { serverId: 'a', weightVersion: 3 });
-  expect([await versionOf('a'), lb.engine.resets]).toEqual([3, 0]);
+  expect([await readVersion('a'), lb.engine.resets]).toEqual([3, 0]);
 });
 
 it('lets an engine without salts finish its requests, then resets its cache, before it takes the next request', async () => {
@@ -102,7 +102,7 @@ it('calls no engine that had the name of the server before, and calls an engine 
   const elsewhere = lb.engine.url.replace('127.0.0.1', '127.0.0.2');
   const moved = { weightVersion: 3, instanceId: undefined, endpoint: elsewhere };
   expect(await lb.server('a', 1, moved)).not.toHaveProperty('weightVersionTaken');
-  expect([await versionOf('a'), resets()]).toEqual([3, 0]);
+  expect([await readVersion('a'), resets()]).toEqual([3, 0]);
   await leave();
   // A start that was registered before, at a new address.
   lb.engine.resetStatus = 200;
@@ -110,7 +110,7 @@ it('calls no engine that had the name of the server before, and calls an engine 
   await lb.server('a', 1, { ...gone, weightVersion: 3 });
   const back = await lb.server('a', 1, { instanceId: 'c', weightVersion: 4 });
   expect(back).not.toHaveProperty('weightVersionTaken');
-  expect([await versionOf('a'), resets()]).toEqual([4, 1]);
+  expect([await readVersion('a'), resets()]).toEqual([4, 1]);
 });
 
 it('gives no leases to an engine until its reset succeeds, and takes the version of an engine without the route', async () => {
@@ -129,7 +129,7 @@ it('gives no leases to an engine until its reset succeeds, and takes the version
   const { epoch } = (await lb.list()).get('a')!;
   const beat = { serverId: 'a', epoch, weightVersion: 2 };
   expect(await lb.call('server.heartbeat', beat)).toMatchObject({ state: 'quarantined', weightVersionTaken: false });
-  expect(await versionOf('a')).toBe(1);
+  expect(await readVersion('a')).toBe(1);
   expect((await lb.metrics()).join()).toMatch(/prefix_cache_resets_total{[^}]*outcome="failed"[^}]*} ([89]|\d\d)/);
   lb.engine.resetStatus = 200;
   // The next probe requests the reset again.
@@ -137,7 +137,7 @@ it('gives no leases to an engine until its reset succeeds, and takes the version
   for (const [version, status] of [404, 405, 501].entries()) {
     lb.engine.resetStatus = status;
     await say(3 + version);
-    expect(await versionOf('a')).toBe(3 + version);
+    expect(await readVersion('a')).toBe(3 + version);
   }
 });
 

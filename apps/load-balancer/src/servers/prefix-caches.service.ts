@@ -61,7 +61,7 @@ export class PrefixCachesService {
     if (engine === undefined) return { isReset: true, beganMs };
     if (busy === true) return { isReset: false, beganMs };
     try {
-      await this.engines.adapterOf({ ...engine, pool }).resetPrefixCache(RESET_TIMEOUT_MS);
+      await this.engines.getAdapter({ ...engine, pool }).resetPrefixCache(RESET_TIMEOUT_MS);
       this.metrics.prefixCacheResets.inc({ outcome: 'reset' });
       return { isReset: true, beganMs };
     } catch (error) {

@@ -51,7 +51,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   /** Probes the servers that are not in the slow lane. @returns servers that answered promptly. Never throws. */
   async ask(pool: string, servers: readonly Server[]): Promise<Server[]> {
     const due = servers.filter((server) => {
-      const name = nameOf(pool, server);
+      const name = buildLaneKey(pool, server);
       return !this.underWay.has(name) && !this.slow.has(name);
     });
     const prompt: Server[] = [];
@@ -84,7 +84,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
 
   /** Probes the slow lane of the pool, within its bound. @param there all servers of the pool */
   askSlow(pool: string, there: readonly ProbedServer[]): void {
-    const names = new Set(there.map((server) => nameOf(pool, server)));
+    const names = new Set(there.map((server) => buildLaneKey(pool, server)));
     for (const [name, slow] of this.slow) {
       if (slow.pool !== pool) continue;
       const hung = slow.answered ? 0 : 1;
@@ -100,7 +100,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   }
 
   private async probe(pool: string, server: ProbedServer, timeoutMs: number): Promise<boolean> {
-    const name = nameOf(pool, server);
+    const name = buildLaneKey(pool, server);
     this.underWay.add(name);
     const startedAt = performance.now();
     const answered = await this.health.answers({ ...server, pool }, timeoutMs);
@@ -112,6 +112,6 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
 }
 
 /** Name of a probed server with its epoch: an answer of an earlier start does not count for the next one. */
-function nameOf(pool: string, { serverId, epoch, endpoint }: ProbedServer): string {
+function buildLaneKey(pool: string, { serverId, epoch, endpoint }: ProbedServer): string {
   return `${pool} ${serverId} ${epoch} ${endpoint}`;
 }

@@ -3,7 +3,7 @@ import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import type { ServerState, ServerStatus } from '@broomwagon/contracts';
 import { Alarms, InEachPool } from '@broomwagon/platform';
 import { adaptiveLimit } from '@broomwagon/policies';
-import { pagesOf, ServerStore, type DueLimit, type HeartbeatResult, type LoadReport } from '@broomwagon/state';
+import { splitPages, ServerStore, type DueLimit, type HeartbeatResult, type LoadReport } from '@broomwagon/state';
 import { PoolCoalescers } from '../coalescing/pool-coalescers';
 import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
@@ -70,7 +70,7 @@ export class ProbeService implements OnModuleDestroy {
     const loads: Promise<LoadReport | undefined>[] = [];
     for await (const page of this.servers.pages('list', pool)) {
       unknown += page.servers.filter(({ weightsUnknown }) => weightsUnknown === true).length;
-      for (const servers of pagesOf(page.servers)) {
+      for (const servers of splitPages(page.servers)) {
         // A server with `probe: false` counts as answering.
         const asked = servers.filter(({ probe }) => probe !== false);
         const answered = await this.probes.ask(pool, asked);
@@ -109,7 +109,7 @@ export class ProbeService implements OnModuleDestroy {
   /** Stores load reports, counts their drift, and adapts limits in pools with adaptive concurrency. */
   private async storeLoads(pool: string, loads: (LoadReport | undefined)[]): Promise<void> {
     const drifts: number[] = [];
-    for (const reports of pagesOf(loads.filter((load) => load !== undefined))) {
+    for (const reports of splitPages(loads.filter((load) => load !== undefined))) {
       const reply = await this.servers.reportLoads(pool, { reports });
       drifts.push(...reply.drifts.map(({ drift }) => drift));
       const limits = reply.due.flatMap((due: DueLimit) => {

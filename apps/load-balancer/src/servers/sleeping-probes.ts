@@ -19,7 +19,7 @@ export class SleepingProbes {
   async probe(): Promise<void> {
     if (this.config.servedPools() !== '*') return;
     for (const pool of await this.directory.asleep()) {
-      if ((await this.directory.activityOf(pool)).servers > 0) await this.prober.probe(pool);
+      if ((await this.directory.readActivity(pool)).servers > 0) await this.prober.probe(pool);
     }
   }
 }

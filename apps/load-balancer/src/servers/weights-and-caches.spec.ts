@@ -4,7 +4,7 @@ import { createEngineAdapter } from '@broomwagon/engines';
 import { connectRedis, FunctionRunner, WeightStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { startEngine, stateOf } from '../../../../lab/engine-simulator/src/test-engine';
+import { startEngine, fetchState } from '../../../../lab/engine-simulator/src/test-engine';
 import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
 
 /** One change of weights, as a trainer makes and reports it. */
@@ -147,7 +147,7 @@ it('lets no request use prefix cache entries of other weights, under any sequenc
     const run = await Run.start();
     await run.serve();
     for (const change of drawn) await run.change(change);
-    for (const dialect of DIALECTS) expect((await stateOf(engines[dialect].url)).cachedByOtherWeights).toBe(0);
+    for (const dialect of DIALECTS) expect((await fetchState(engines[dialect].url)).cachedByOtherWeights).toBe(0);
     expect(run.served).toBeGreaterThan(2 * drawn.length);
   });
   await fc.assert(property, { numRuns: 4 * inject('runsFactor'), endOnFailure: true });

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { MessagingClient } from '@broomwagon/messaging';
 import { InEachPool } from '@broomwagon/platform';
-import { leaseGrantOf, refusalOf, WaiterStore, type WaiterAnswers } from '@broomwagon/state';
+import { toLeaseGrant, toRefusal, WaiterStore, type WaiterAnswers } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 
 /** Maximum delay of the answer after the deadline of a waiter. */
@@ -26,11 +26,11 @@ export class WaiterAnswersService {
     for (const answer of answers) {
       if ('error' in answer) {
         this.metrics.acquires.inc({ outcome: answer.error });
-        this.messaging.reply(answer.replyTo, refusalOf(answer));
+        this.messaging.reply(answer.replyTo, toRefusal(answer));
       } else {
         this.metrics.granted(answer);
         this.metrics.waits.observe(answer.waitedMs / 1_000);
-        this.messaging.reply(answer.replyTo, leaseGrantOf(answer.acquireId, answer, servers));
+        this.messaging.reply(answer.replyTo, toLeaseGrant(answer.acquireId, answer, servers));
       }
     }
   }

@@ -11,7 +11,7 @@ const ALONE: ReadonlySet<string> = new Set(['requestIds', 'sessionId', 'workerId
  * @throws BroomwagonError VALIDATION_FAILED: no selector, two selectors, a selector without its job, or an option of
  *   another selector
  */
-export function selectorOf(body: AbortRequestsRequest): AbortSelector {
+export function parseSelector(body: AbortRequestsRequest): AbortSelector {
   const [first, second] = SELECTORS.filter((name) => body[name] !== undefined);
   const { job, scope, refuseAcquiresMs } = body;
   if (second !== undefined)

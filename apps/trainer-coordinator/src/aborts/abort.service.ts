@@ -6,7 +6,7 @@ import { failpoint } from '@broomwagon/platform';
 import {
   AbortStore,
   PoolDirectory,
-  refusalOf,
+  toRefusal,
   type AbortCommands,
   type AbortResultsPage,
   type DueWork,
@@ -17,7 +17,7 @@ import { CoordinatorMetrics } from '../coordinator.metrics';
 import { ServerFences } from '../commands/server-fences';
 import { WorkerCommands } from '../commands/worker-commands';
 import { attemptAll, PagedWork } from '../upkeep/paged-work';
-import { selectorOf } from './abort-selector';
+import { parseSelector } from './abort-selector';
 
 const DEFAULT_REASON = 'abort';
 /** Shortest and longest pause between two reads of the confirmations of a page, milliseconds. */
@@ -46,7 +46,7 @@ export class AbortService {
   /** @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE: then the intent may be recorded; repeating is safe */
   async abort(pool: PoolName, body: AbortRequestsRequest): Promise<AbortRequestsReply> {
     const { abortId } = body;
-    const selector = selectorOf(body);
+    const selector = parseSelector(body);
     // The sweep follows the confirmations, and visits only pools of the directory.
     await this.pools.add(pool);
     const reason = body.reason ?? DEFAULT_REASON;
@@ -78,7 +78,7 @@ export class AbortService {
   async select(pool: PoolName, abortId: string): Promise<void> {
     for await (const page of this.aborts.whileMore('select', pool, { abortId })) {
       this.tell(pool, page);
-      for (const { replyTo, error } of page.answers) this.messaging.reply(replyTo, refusalOf({ error }));
+      for (const { replyTo, error } of page.answers) this.messaging.reply(replyTo, toRefusal({ error }));
       await failpoint('coordinator.abort.between-pages');
     }
   }

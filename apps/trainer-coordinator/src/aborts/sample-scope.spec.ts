@@ -36,7 +36,7 @@ describe('the scope of an abort', () => {
     await fixture.call('request.fail', confirmed);
     expect((await aborting).results).toMatchObject([{ requestId: first.requestId, outcome: 'aborted' }]);
     const late = { ...worker.fence(second), reason: 'timeout', retryable: false } as const;
-    const segment = fixture.segmentOf(second, 9);
+    const segment = fixture.buildSegment(second, 9);
     expect(await fixture.call('request.fail', { ...late, segment })).toMatchObject({ state: 'dropped' });
     await worker.complete(third);
     await worker.complete(fourth);

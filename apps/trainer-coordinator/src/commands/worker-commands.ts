@@ -9,7 +9,7 @@ import {
   wireText,
 } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
-import { groupBy, pagesOf, type AttemptFence, type LeaseFence, type LeaseTransfer } from '@broomwagon/state';
+import { groupBy, splitPages, type AttemptFence, type LeaseFence, type LeaseTransfer } from '@broomwagon/state';
 
 interface Held {
   workerId: string;
@@ -65,5 +65,5 @@ export class WorkerCommands {
 
 function pagesByWorker<Item extends Held>(items: readonly Item[]): { holder: Item; page: Item[] }[] {
   const byWorker = groupBy(items, ({ workerId, workerEpoch, planId = '' }) => `${workerId}/${workerEpoch}/${planId}`);
-  return [...byWorker.values()].flatMap((held) => pagesOf(held).map((page) => ({ holder: held[0]!, page })));
+  return [...byWorker.values()].flatMap((held) => splitPages(held).map((page) => ({ holder: held[0]!, page })));
 }

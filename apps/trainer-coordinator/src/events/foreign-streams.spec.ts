@@ -1,4 +1,4 @@
-import { patternOf } from '@broomwagon/contracts';
+import { buildPattern } from '@broomwagon/contracts';
 import { connectNats, type MessagingConnection } from '@broomwagon/messaging';
 import { startNats, type ServerHandle } from '@broomwagon/testing';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -21,7 +21,7 @@ it('reports a stream over the subjects of requests although no call was made, an
   await streams.add({ name: 'OTHERS', subjects: ['rollout.v1.*.events.>', 'other.>'] });
   await service.check();
   expect(connection.warning()).toBeUndefined();
-  await streams.add({ name: 'RECORDING', subjects: [patternOf('round.open')] });
+  await streams.add({ name: 'RECORDING', subjects: [buildPattern('round.open')] });
   await service.check();
   expect(connection.warning()).toMatch(
     /^Foreign replies to rollout\.v1\.\*\.round\.\*: the JetStream stream RECORDING/,

@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, isBroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
 import { InEachPool } from '@broomwagon/platform';
-import { refusalOf, RequestStore } from '@broomwagon/state';
+import { toRefusal, RequestStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
@@ -70,7 +70,7 @@ export class GrantService {
 
   private async expire(pool: PoolName): Promise<void> {
     for await (const page of this.requests.whileMore('expireClaims', pool)) {
-      const answer = page.paused ? refusalOf({ error: 'POOL_PAUSED', reason: page.paused }) : { claims: [] };
+      const answer = page.paused ? toRefusal({ error: 'POOL_PAUSED', reason: page.paused }) : { claims: [] };
       for (const inbox of page.replyTo) this.messaging.reply(inbox, answer);
       this.metrics.claims.inc({ outcome: 'expired' }, page.replyTo.length);
     }

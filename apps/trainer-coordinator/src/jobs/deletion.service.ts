@@ -64,7 +64,7 @@ export class DeletionService {
         });
       }
     }
-    const { awake, servers, jobs, lastMs } = await this.pools.activityOf(pool);
+    const { awake, servers, jobs, lastMs } = await this.pools.readActivity(pool);
     const isIdle = poolIdleMs > 0 && !awake && servers === 0 && jobs === 0 && lastMs < Date.now() - poolIdleMs;
     if (isIdle) await this.deletePool(pool, false);
   }

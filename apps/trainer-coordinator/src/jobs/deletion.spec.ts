@@ -21,7 +21,7 @@ beforeEach(() => fixture.freshPool());
 
 const call: CoordinatorFixture['client']['call'] = (...args) => fixture.client.call(...args);
 /** Keys of the pool, and of payloads, that name the job. */
-const keysOf = async (job: string) => {
+const listKeys = async (job: string) => {
   const keys = await fixture.redis.keys(`*${fixture.pool}*`);
   return keys.filter((key) => new RegExp(`[:/]${job}([/}~]|$)`).test(key));
 };
@@ -54,7 +54,7 @@ describe('job.delete', () => {
       what: 'the job to be deleted',
       timeoutMs: 20_000,
     });
-    expect(await keysOf(job)).toEqual([]);
+    expect(await listKeys(job)).toEqual([]);
     expect(await payloads.usage({ pool, job })).toMatchObject({ usedBytes: 0 });
     expect(await call(pool, 'job.delete', { job })).toEqual({ job, state: 'deleted' });
     await expect(call(pool, 'job.status', { job })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
@@ -75,7 +75,7 @@ describe('job.delete', () => {
     const open = fixture.open(job, { groupsPerStep: 1, remainingGroups: 1, policy: WAIT });
     await expect(open).rejects.toMatchObject({ code: 'JOB_IN_USE' });
     expect(await call(pool, 'job.delete', { job })).toEqual({ job, state: 'deleted' });
-    expect(await keysOf(job)).toEqual([]);
+    expect(await listKeys(job)).toEqual([]);
   });
 
   it('lists jobs that were idle for long, and no others', async () => {
@@ -83,13 +83,13 @@ describe('job.delete', () => {
     const idle = await fixture.openRound(WAIT, 1);
     const open = await fixture.openRound(WAIT, 1);
     await call(pool, 'round.cancel', { ...idle.round, mode: 'drop', reason: 'test' });
-    const namesOf = async (idleBeforeMs: number) => {
+    const listJobNames = async (idleBeforeMs: number) => {
       const names = [];
       for await (const { jobs } of fixture.rounds.pages('listJobs', pool, { idleBeforeMs })) names.push(...jobs);
       return names;
     };
-    expect(await namesOf(Date.now() - 60_000)).toEqual([]);
-    expect(await namesOf(Date.now() + 60_000)).toEqual([idle.job]);
+    expect(await listJobNames(Date.now() - 60_000)).toEqual([]);
+    expect(await listJobNames(Date.now() + 60_000)).toEqual([idle.job]);
     expect((await call(pool, 'job.list', {})).jobs).toContain(open.job);
   });
 });
@@ -107,7 +107,7 @@ describe('pool.delete', () => {
     await call(pool, 'round.cancel', { ...round, mode: 'drop', reason: 'test' });
     await fixture.workers.deregister(pool, { workerId, workerEpoch });
     expect(await call(pool, 'pool.delete', {})).toEqual({ pool, jobs: 1 });
-    expect(await keysOf(job)).toEqual([]);
+    expect(await listKeys(job)).toEqual([]);
     const left = await fixture.redis.keys(`${fixture.rootKey}:*`);
     // Keys that the periodic tasks of this pool, which is named in POOLS, write again.
     expect(left.filter((key) => !/:(meta|events|eventsRelay)$/.test(key))).toEqual([]);

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BroomwagonError, type TailPolicy } from '@broomwagon/contracts';
 import type { InspectionStore, LedgerStore, RoundStore } from '@broomwagon/state';
 import { expect, it } from 'vitest';
-import { ledgerOf, LedgerService } from './ledger.service';
+import { toLedgerReply, LedgerService } from './ledger.service';
 
 it('adds the ledgers of thousands of jobs, some at a time, without a job that is deleted meanwhile', async () => {
   const jobs = Array.from({ length: 10_000 }, (_, index) => `job-${index}`);
@@ -37,7 +37,11 @@ it('raises alarms at the bounds of `auto`, its default version span included', (
     'waste.cut': 10,
   };
   const limits = (policy: TailPolicy) =>
-    ledgerOf({ counters, open: {}, closed: {}, policy }).alarms.map(({ bound, limit, state }) => [bound, limit, state]);
+    toLedgerReply({ counters, open: {}, closed: {}, policy }).alarms.map(({ bound, limit, state }) => [
+      bound,
+      limit,
+      state,
+    ]);
   expect(limits({ name: 'auto', maxLengthBias: 0.1, maxWaste: 0.2 })).toEqual([
     ['lengthBias', 0.1, 'over'],
     ['versionSpan', 2, 'over'],

@@ -95,7 +95,7 @@ export class LedgerMetrics {
       set(this.values.span, labels, summary.versionSpan.max);
       set(this.values.cuts, labels, summary.cutsPerGroup.max);
       for (const reason of WASTE_REASONS) set(this.waste, { ...labels, reason }, summary.waste.byReason[reason] ?? 0);
-      for (const bound of LEDGER_BOUNDS) set(this.alarms, { ...labels, bound }, levelOf(alarms, bound));
+      for (const bound of LEDGER_BOUNDS) set(this.alarms, { ...labels, bound }, getAlarmLevel(alarms, bound));
     }
     const others = jobs.slice(metricsJobs);
     if (others.length === 0) return;
@@ -109,13 +109,13 @@ export class LedgerMetrics {
       );
     }
     for (const bound of LEDGER_BOUNDS) {
-      const level = others.reduce((highest, { alarms }) => Math.max(highest, levelOf(alarms, bound)), 0);
+      const level = others.reduce((highest, { alarms }) => Math.max(highest, getAlarmLevel(alarms, bound)), 0);
       set(this.alarms, { ...labels, bound }, level);
     }
   }
 }
 
-function levelOf(alarms: JobLedger['alarms'], bound: (typeof LEDGER_BOUNDS)[number]): number {
+function getAlarmLevel(alarms: JobLedger['alarms'], bound: (typeof LEDGER_BOUNDS)[number]): number {
   const alarm = alarms.find((one) => one.bound === bound);
   return alarm === undefined ? 0 : LEVELS[alarm.state];
 }

@@ -18,7 +18,7 @@ import {
   measuredCosts,
   summariseLedger,
 } from '@broomwagon/policies';
-import { InspectionStore, LedgerStore, pagesOf, RoundStore, type StoredLedger } from '@broomwagon/state';
+import { InspectionStore, LedgerStore, splitPages, RoundStore, type StoredLedger } from '@broomwagon/state';
 import { LedgerSum } from './ledger-sum';
 
 /** Maximum ledgers read at the same time: a pool may have thousands of jobs, and its callers wait for seconds. */
@@ -39,7 +39,7 @@ export class LedgerService {
    */
   async read(pool: PoolName, job: JobId, roundId?: RoundId): Promise<JobLedgerReply> {
     if (roundId !== undefined) await this.ledgers.count(pool, { job, roundId });
-    return ledgerOf(await this.ledgers.read(pool, { job, roundId }));
+    return toLedgerReply(await this.ledgers.read(pool, { job, roundId }));
   }
 
   /** The counters of a job. @throws BroomwagonError JOB_NOT_FOUND */
@@ -51,7 +51,7 @@ export class LedgerService {
   async ofPool(pool: PoolName): Promise<PoolLedgerReply> {
     const sum = new LedgerSum();
     let jobs = 0;
-    for (const page of pagesOf(await this.rounds.allJobs(pool, false), READS_AT_ONCE)) {
+    for (const page of splitPages(await this.rounds.allJobs(pool, false), READS_AT_ONCE)) {
       for (const ledger of await Promise.all(page.map((job) => this.storedIfThere(pool, job)))) {
         if (ledger === undefined) continue;
         sum.add(ledger);
@@ -112,12 +112,12 @@ export class LedgerService {
 }
 
 /** Reply of `job.ledger`. */
-export function ledgerOf({ counters, open, policy }: StoredLedger): JobLedgerReply {
+export function toLedgerReply({ counters, open, policy }: StoredLedger): JobLedgerReply {
   const summary = summariseLedger(counters, open);
   // The bound `maxWaste` of `auto` is for tokens that the tail policy throws away.
   const isOfPolicy = policy?.maxWaste !== undefined && policy.alarms?.wasteShare === undefined;
   const waste = isOfPolicy ? { ...summary.waste, share: measuredCosts(summary).wasteShare } : summary.waste;
-  return { summary, alarms: ledgerAlarms({ ...summary, waste }, policy && boundsOf(policy)) };
+  return { summary, alarms: ledgerAlarms({ ...summary, waste }, policy && buildBounds(policy)) };
 }
 
 function negative(counters: LedgerCounters): LedgerCounters {
@@ -128,7 +128,7 @@ function atLeastZero(counters: LedgerCounters): LedgerCounters {
   return Object.fromEntries(Object.entries(counters).map(([name, count]) => [name, Math.max(0, count)]));
 }
 
-function boundsOf({ name, maxOffPolicyShare, maxCuts, maxLengthBias, maxWaste, alarms, ...policy }: TailPolicy) {
+function buildBounds({ name, maxOffPolicyShare, maxCuts, maxLengthBias, maxWaste, alarms, ...policy }: TailPolicy) {
   const { maxVersionSpan = name === 'auto' ? DEFAULT_VERSION_SPAN : undefined } = policy;
   const bounds: LedgerBounds = {
     offPolicyShare: maxOffPolicyShare,

@@ -17,7 +17,7 @@ describe('the ledger and the prompt memory', () => {
     return { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
   }
 
-  const acceptancesOf = ({ groups: read }: RoundResultsReply) =>
+  const listAcceptances = ({ groups: read }: RoundResultsReply) =>
     read.flatMap(({ samples }) => samples.map(({ acceptance }) => acceptance));
 
   it('returns the cost of each round with its results, and the cost of the job', async () => {
@@ -28,14 +28,14 @@ describe('the ledger and the prompt memory', () => {
     const worker = await fixture.worker('ledger');
     const [a, b, kept, cut] = (await worker.claim(4)) as [Claim, Claim, Claim, Claim];
     await worker.complete(kept, 7);
-    await fixture.call('request.save', { ...worker.fence(cut), segment: fixture.segmentOf(cut, 5) });
+    await fixture.call('request.save', { ...worker.fence(cut), segment: fixture.buildSegment(cut, 5) });
     await worker.complete(a, 3);
     await worker.complete(b, 5);
     await fixture.call('request.fail', {
       ...worker.fence(cut),
       reason: 'aborted',
       retryable: true,
-      segment: fixture.segmentOf(cut, 6),
+      segment: fixture.buildSegment(cut, 6),
     });
     const short = await fixture.call('round.results', first);
     expect(short.ledger).toMatchObject({
@@ -65,8 +65,8 @@ describe('the ledger and the prompt memory', () => {
     const long = await fixture.call('round.results', second);
     // Acceptances come from the first round. Within a factor of sqrt(2) of 7: half of the trained samples, and 5 and 7
     // of the four started samples. No trained sample is near 10.
-    expect(acceptancesOf(short)).toEqual([undefined, undefined]);
-    expect(acceptancesOf(long)).toEqual([0.5 / 0.75, undefined]);
+    expect(listAcceptances(short)).toEqual([undefined, undefined]);
+    expect(listAcceptances(long)).toEqual([0.5 / 0.75, undefined]);
     expect(long.ledger).toMatchObject({
       trained: { samples: 2, meanTokens: 8.5 },
       offPolicyShare: 13 / 17,
@@ -181,7 +181,7 @@ describe('the ledger and the prompt memory', () => {
       await worker.complete(claims[0]!, lengths[0]);
       await worker.complete(claims[1]!, lengths[1]);
       for (const claim of claims.slice(2)) {
-        const segment = fixture.segmentOf(claim, 8);
+        const segment = fixture.buildSegment(claim, 8);
         await fixture.call('request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true, segment });
       }
       return round;

@@ -47,7 +47,7 @@ describe('groups that are given up', () => {
         requests: claims.map((claim) => ({
           requestId: claim.requestId,
           attempt: claim.attempt,
-          segment: fixture.segmentOf(claim, tokens),
+          segment: fixture.buildSegment(claim, tokens),
         })),
       });
     return { round, trainerEpoch, worker, aborts, requeue };
@@ -62,7 +62,7 @@ describe('groups that are given up', () => {
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
       await fixture.call('request.save', {
         ...worker.fence(sibling),
-        segment: fixture.segmentOf(sibling, 5),
+        segment: fixture.buildSegment(sibling, 5),
       });
       const handedIn = { results: [{ requestId: mine.requestId, state: 'unfinished' }] };
       expect(await requeue([mine])).toEqual(handedIn);
@@ -107,7 +107,7 @@ describe('groups that are given up', () => {
       expect(await requeue({ attempt: '9-a' })).toMatchObject({ results: [stale] });
       const wrong = { code: 'VALIDATION_FAILED', field: 'workerEpoch' };
       await expect(requeue({}, { workerId: 'w' })).rejects.toMatchObject(wrong);
-      const segment = fixture.segmentOf(one, 4);
+      const segment = fixture.buildSegment(one, 4);
       await expect(requeue({ segment })).rejects.toMatchObject({ field: 'requests.0.segment' });
       expect(await status()).toMatchObject({ shortfallGroups: 0 });
 
@@ -123,7 +123,7 @@ describe('groups that are given up', () => {
         return fixture.call('request.fail', {
           ...worker.fence(claim),
           ...reason,
-          segment: fixture.segmentOf(claim, tokens),
+          segment: fixture.buildSegment(claim, tokens),
         });
       };
       await confirm(one, 4);
@@ -168,7 +168,7 @@ describe('groups that are given up', () => {
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
       await fixture.call('request.save', {
         ...worker.fence(sibling),
-        segment: fixture.segmentOf(sibling, 5),
+        segment: fixture.buildSegment(sibling, 5),
       });
       await requeue([mine]);
       await fixture.workers.deregister(fixture.pool, worker.identity);
@@ -179,7 +179,7 @@ describe('groups that are given up', () => {
 
   describe('longtail.drop', () => {
     /** Makes a queue of `count` groups with one finished sample each, left by a round without accepted groups. */
-    async function queueOf(count: number) {
+    async function createQueue(count: number) {
       const { round, trainerEpoch, worker } = await opened(count);
       const claims = await worker.claim(128);
       for (const claim of claims) if (claim.sampleIndex === 0) await worker.complete(claim);
@@ -193,7 +193,7 @@ describe('groups that are given up', () => {
     }
 
     it('drops the named groups with their payloads, and lists groups that were not in the queue', async () => {
-      const args = await queueOf(3);
+      const args = await createQueue(3);
       const [kept, freed] = [await fixture.promptRef('job', 'g0'), await fixture.promptRef('job', 'g1')];
       const dropped = await fixture.call('longtail.drop', { ...args, groupIds: ['g1', 'nobody', 'g1'] });
       expect(dropped).toMatchObject({ dropped: ['g1'], notQueued: ['nobody'], requests: 2, tokens: 3 });
@@ -216,7 +216,7 @@ describe('groups that are given up', () => {
     });
 
     it('drops all groups that were in the queue, in pages', async () => {
-      const args = await queueOf(80);
+      const args = await createQueue(80);
       const pages: number[] = [];
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
         const body: DropLongtailRequest = { ...args, all: true, ...(cursor > 0 && { cursor }) };
@@ -235,7 +235,7 @@ describe('groups that are given up', () => {
     });
 
     it('refuses no selector, two selectors, and a trainer that was replaced', async () => {
-      const args = await queueOf(1);
+      const args = await createQueue(1);
       const refused = (body: object, error: object) =>
         expect(fixture.call('longtail.drop', { ...args, ...body })).rejects.toMatchObject(error);
       await refused({}, { code: 'VALIDATION_FAILED', field: 'groupIds' });
@@ -272,7 +272,7 @@ describe('groups that are given up', () => {
       // One sample finishes after all, the other is confirmed.
       expect(await worker.complete(held[0]!, 6)).toMatchObject({ state: 'finished' });
       const confirmation = { ...worker.fence(held[1]!), reason: 'aborted' as const, retryable: true };
-      await fixture.call('request.fail', { ...confirmation, segment: fixture.segmentOf(held[1]!, 2) });
+      await fixture.call('request.fail', { ...confirmation, segment: fixture.buildSegment(held[1]!, 2) });
       await fixture.swept();
       expect(await status()).toMatchObject({ state: 'cancelled', settled: true, groupsRequeued: 3, wastedTokens: 0 });
       expect((await queue()).groups.map(({ finishedSamples, tokens }) => [finishedSamples, tokens])).toEqual([

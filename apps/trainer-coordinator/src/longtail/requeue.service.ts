@@ -11,7 +11,7 @@ import {
 import { failpoint } from '@broomwagon/platform';
 import { LongtailStore, PayloadStore, PoolDirectory } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { segmentOf } from '../requests/segment-of';
+import { toSegmentArgs } from '../requests/segment-of';
 import { RoundSweeps } from '../rounds/round-sweeps';
 import { PagedWork } from '../upkeep/paged-work';
 import { WorkerCommands } from '../commands/worker-commands';
@@ -37,7 +37,7 @@ export class RequeueService {
     checkCaller(body);
     const samples = body.requests.map((sample, position) => ({
       sample,
-      ...segmentOf(this.payloads, pool, sample, `requests.${position}.segment`),
+      ...toSegmentArgs(this.payloads, pool, sample, `requests.${position}.segment`),
     }));
     // The sweep repeats aborts of running samples, and visits only pools of the directory.
     await this.pools.add(pool);

@@ -72,7 +72,7 @@ describe('a coordinator whose payload folder fails', () => {
       const before = files();
       const ref = await fixture.put(first!, '{"text":"tokens"}');
       const path = files().findLast((file) => !before.includes(file) && /[\da-f]{62}$/.test(file))!;
-      const segment = { ...fixture.segmentOf(first!, 4), ref };
+      const segment = { ...fixture.buildSegment(first!, 4), ref };
       await fixture.call('request.fail', { ...worker.fence(first!), reason: 'aborted', retryable: true, segment });
       const report = async () => {
         const [claim] = await worker.claim(1);

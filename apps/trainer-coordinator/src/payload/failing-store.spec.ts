@@ -36,7 +36,7 @@ it('stops the claims of every job while the payload folder is not mounted, repor
   expect(await test.claim()).toEqual([]);
   const { blockedReason } = await test.rounds.status(pool, { job: 'job' });
   expect(blockedReason).toMatchObject({ code: 'UNAVAILABLE', message: expect.stringContaining(`stat '${folder}'`) });
-  await expect(service.roomOf(pool, 'job')).rejects.toMatchObject({ code: 'UNAVAILABLE', retryable: true });
+  await expect(service.readRoom(pool, 'job')).rejects.toMatchObject({ code: 'UNAVAILABLE', retryable: true });
   renameSync(`${folder}-away`, folder);
   await service.lookAtAll(pool);
   expect((await test.rounds.status(pool, { job: 'job' })).blockedReason).toBeUndefined();

@@ -53,7 +53,7 @@ it('removes replaced partial saves earlier when they reach the bound, and ends t
     const data = Buffer.alloc(SAVE_BYTES, 'x').toString('base64');
     const ref = (await fixture.client.call(pool, 'payload.put', { ...chunk, data })).ref!;
     saved.push(ref);
-    const segment = { ...fixture.segmentOf(claim, saves), ref };
+    const segment = { ...fixture.buildSegment(claim, saves), ref };
     await fixture.client.call(pool, 'request.save', { ...worker.fence(claim), serverId: 's1', segment });
   };
   const pass = async (ms: number) => {

@@ -78,7 +78,7 @@ describe('owners of payloads', () => {
     await fixture.call('request.complete', {
       ...worker.fence(theirs),
       finishReason: 'stop',
-      segment: { ...fixture.segmentOf(theirs, 3), ref: accepted },
+      segment: { ...fixture.buildSegment(theirs, 3), ref: accepted },
     });
     const hash = `${fixture.rootKey}:request:${mine.requestId}`;
     const before = await fixture.redis.hgetall(hash);
@@ -92,7 +92,7 @@ describe('owners of payloads', () => {
       ['nonsense', 'VALIDATION_FAILED'],
     ];
     for (const [ref, code] of foreign) {
-      const body = { ...worker.fence(mine), segment: { ...fixture.segmentOf(mine, 5), ref } };
+      const body = { ...worker.fence(mine), segment: { ...fixture.buildSegment(mine, 5), ref } };
       const refused = { code, retryable: false, field: 'segment.ref' };
       await expect(fixture.call('request.save', body)).rejects.toMatchObject(refused);
       const completed = fixture.call('request.complete', { ...body, finishReason: 'stop' });
@@ -108,7 +108,7 @@ describe('owners of payloads', () => {
 
     // The tokens of the other request stay when this one fails for good, and are removed when its round is closed.
     const ref = await fixture.put(mine, 'wasted');
-    const segment = { ...fixture.segmentOf(mine, 5), ref };
+    const segment = { ...fixture.buildSegment(mine, 5), ref };
     await fixture.call('request.fail', {
       ...worker.fence(mine),
       reason: 'engine-error',
@@ -127,7 +127,7 @@ describe('owners of payloads', () => {
     const [claim] = await worker.claim(1);
     const ref = await fixture.put(claim!, 'to be lost');
     const body = { ...worker.fence(claim!), finishReason: 'stop' as const };
-    const segment = { ...fixture.segmentOf(claim!, 4), ref };
+    const segment = { ...fixture.buildSegment(claim!, 4), ref };
     const [item] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/*}:item:*~${claim!.attempt}`)) as [string];
     await fixture.redis.del(item);
     const hash = `${fixture.rootKey}:request:${claim!.requestId}`;
@@ -148,7 +148,7 @@ describe('owners of payloads', () => {
     const worker = await fixture.worker('worker');
     const claims = await worker.claim(2);
     const [first] = claims as [Claim];
-    const ended = { ...worker.fence(first), segment: fixture.segmentOf(first, 3) };
+    const ended = { ...worker.fence(first), segment: fixture.buildSegment(first, 3) };
     const calls = (body: typeof ended) => [
       () => fixture.call('request.complete', { ...body, finishReason: 'stop' }),
       () => fixture.call('request.save', body),
@@ -166,7 +166,7 @@ describe('owners of payloads', () => {
     await fixture.swept();
     for (const call of calls(ended)) await expect(call()).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
     const never = { ...first, requestId: 'never-opened/g0/0', job: 'never-opened' };
-    for (const call of calls({ ...worker.fence(never), segment: fixture.segmentOf(never, 3) }))
+    for (const call of calls({ ...worker.fence(never), segment: fixture.buildSegment(never, 3) }))
       await expect(call()).rejects.toMatchObject({ code: 'REQUEST_NOT_FOUND' });
   });
 
@@ -179,7 +179,7 @@ describe('owners of payloads', () => {
     for (let attempt = 1; attempt <= 3; attempt++) {
       const [claim] = await worker.claim(1);
       refs.push(await fixture.put(claim!, `{"text":"tokens ${attempt}"}`));
-      const segment = { ...fixture.segmentOf(claim!, 4), ref: refs.at(-1)! };
+      const segment = { ...fixture.buildSegment(claim!, 4), ref: refs.at(-1)! };
       await fixture.call('request.fail', { ...worker.fence(claim!), ...handBack, segment });
     }
     const [name] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/${job}}:item:*~2-*`)) as [string];

@@ -58,7 +58,7 @@ for (const driver of ['redis', 'file'] as const) {
       new PayloadRemovalService(removals, payloads, new CoordinatorMetrics(own), new Alarms(own), config);
     const put = (name: string, bytes = 100) =>
       payloads.put({ pool, job: 'job', owner: 'job/g/0', name }, Buffer.alloc(bytes, 'x'));
-    const thereOf = async (refs: string[], store: PayloadStore = payloads) => {
+    const readPresence = async (refs: string[], store: PayloadStore = payloads) => {
       const stats = refs.map((ref) =>
         store.stat(ref).then(
           () => true,
@@ -79,13 +79,13 @@ for (const driver of ['redis', 'file'] as const) {
       expect(await redis.hlen(key('payloads:awaiting:bytes'))).toBe(2);
       await pass(4 * MINUTE_MS);
       await replica().sweep(pool);
-      expect(await thereOf(refs)).toEqual([true, true]);
+      expect(await readPresence(refs)).toEqual([true, true]);
       await pass(2 * MINUTE_MS);
       // A replica that dies in between is replaced by another one.
       setFailpoints('coordinator.removal.between-remove-and-removed=throw@1');
       await expect(replica().sweep(pool)).rejects.toThrow();
       await Promise.all([replica().sweep(pool), replica().sweep(pool)]);
-      expect(await thereOf([...refs, kept])).toEqual([false, false, true]);
+      expect(await readPresence([...refs, kept])).toEqual([false, false, true]);
       expect(await redis.keys(key('payloads:*'))).toEqual([]);
       expect(await redis.hget(key('meta'), 'awaitingBytes')).toBe('0');
     });
@@ -97,10 +97,10 @@ for (const driver of ['redis', 'file'] as const) {
       await pass(6 * MINUTE_MS);
       await redis.hset(key('meta'), 'generationOf', 'another process');
       await replica().sweep(pool);
-      expect(await thereOf(refs)).toEqual([true]);
+      expect(await readPresence(refs)).toEqual([true]);
       await redis.hincrby(key('meta'), 'generationSinceMs', -config.redisLossWindowMs);
       await replica().sweep(pool);
-      expect(await thereOf(refs)).toEqual([false]);
+      expect(await readPresence(refs)).toEqual([false]);
     });
 
     it('shortens the grace to the loss window when too many bytes wait, and raises an alarm', async () => {
@@ -109,13 +109,13 @@ for (const driver of ['redis', 'file'] as const) {
       const one = replica();
       await one.sweep(pool);
       await one.sweep(pool);
-      expect(await thereOf(refs)).toEqual([true, true, true]);
+      expect(await readPresence(refs)).toEqual([true, true, true]);
       expect(await metrics.text()).toContain(`payloads_awaiting_deletion_bytes{pool="${pool}",app="test"} 1500`);
       expect(await metrics.text()).toMatch(/alarms_total\{alarm="payloads-awaiting-deletion",app="test"\} \d/);
       await pass(11_000);
       await one.sweep(pool);
       // Only the excess payload is removed.
-      expect((await thereOf(refs)).filter(Boolean)).toHaveLength(2);
+      expect((await readPresence(refs)).filter(Boolean)).toHaveLength(2);
     });
 
     it('continues after a payload that the store fails to remove, counts it, and raises an alarm', async () => {
@@ -140,14 +140,14 @@ for (const driver of ['redis', 'file'] as const) {
         });
         await expect(one.sweep(pool)).rejects.toThrow('EIO');
         spy.mockRestore();
-        expect(await thereOf([bad, ...good])).toEqual([true, false, false]);
+        expect(await readPresence([bad, ...good])).toEqual([true, false, false]);
         expect(await awaiting()).toEqual([1, bytes]);
       }
       expect(await own.text()).toContain('alarms_total{alarm="payloads-not-removed",app="test"} 1');
       await one.sweep(pool);
       Object.assign(config, before);
       expect(await awaiting()).toEqual([0, 0]);
-      expect(await thereOf([bad])).toEqual([false]);
+      expect(await readPresence([bad])).toEqual([false]);
     });
 
     it.each(['nowMs', 'free'] as const)('shows waiting payloads when the store is unavailable to %s', async (name) => {
@@ -165,7 +165,7 @@ for (const driver of ['redis', 'file'] as const) {
       await replica().sweep(pool);
       await pass(6 * MINUTE_MS);
       await replica().sweep(pool);
-      expect(await thereOf([ref])).toEqual([false]);
+      expect(await readPresence([ref])).toEqual([false]);
       expect(await redis.keys(key('payloads:*'))).toEqual([]);
     });
 
@@ -181,12 +181,12 @@ for (const driver of ['redis', 'file'] as const) {
       if (now.length > 0) await redis.unlink(now);
       for (const [name, dump] of before) await redis.restore(name, 0, dump);
       await replica().sweep(pool);
-      expect(await thereOf([ref])).toEqual([true]);
+      expect(await readPresence([ref])).toEqual([true]);
       await free(ref);
       await replica().sweep(pool);
       await pass(6 * MINUTE_MS);
       await replica().sweep(pool);
-      expect(await thereOf([ref])).toEqual([false]);
+      expect(await readPresence([ref])).toEqual([false]);
     });
 
     it('keeps a payload that was stored again under the same name', async () => {
@@ -200,7 +200,7 @@ for (const driver of ['redis', 'file'] as const) {
       await replica().sweep(pool);
       await put('1');
       expect(await payloads.remove([ref], cutoffMs)).toBe(0);
-      expect(await thereOf([ref])).toEqual([true]);
+      expect(await readPresence([ref])).toEqual([true]);
     });
   });
 }

@@ -72,7 +72,7 @@ export class PayloadRoomService {
   }
 
   /** Room for samples to be submitted. @throws BroomwagonError UNAVAILABLE */
-  async roomOf(pool: PoolName, job: JobId): Promise<SubmitRoom> {
+  async readRoom(pool: PoolName, job: JobId): Promise<SubmitRoom> {
     const { usedBytes, quotaBytes } = await this.payloads.usage({ pool, job });
     const bytesPerToken = this.config.payloadReserveBytesPerToken;
     return { freeBytes: quotaBytes - usedBytes, quotaBytes, bytesPerToken };

@@ -11,7 +11,7 @@ export class PayloadController {
   @Operation('payload.put')
   async put(body: PutPayloadRequest, { pool }: MessageContext) {
     const { job, name, chunkIndex, chunkCount, data } = body;
-    const payload = { pool, job, owner: ownerOf(body), name };
+    const payload = { pool, job, owner: parseOwner(body), name };
     return this.payloads.putChunk(payload, chunkIndex, chunkCount, Buffer.from(data, 'base64'));
   }
 
@@ -30,7 +30,7 @@ export class PayloadController {
 }
 
 /** @throws BroomwagonError VALIDATION_FAILED: not exactly one owner, or a request of another job */
-function ownerOf({ job, groupId, requestId }: PutPayloadRequest): string {
+function parseOwner({ job, groupId, requestId }: PutPayloadRequest): string {
   if (requestId === undefined && groupId !== undefined) return groupId;
   if (requestId === undefined || groupId !== undefined) {
     throw invalidField('requestId', 'exactly one of groupId and requestId is required');

@@ -32,12 +32,12 @@ function request(name: string, ageMs: number, parts: Partial<RunningRequest> = {
     ...parts,
   };
 }
-function requestsOf(load: ServerStatus, running: RunningRequest[]) {
+function buildRequests(load: ServerStatus, running: RunningRequest[]) {
   const [snapshot] = fleetSnapshots({ servers: [load], running, others: [] }, REBALANCE_DEFAULTS);
   return Object.fromEntries(snapshot!.servers[0]!.requests.map(({ requestId, ...one }) => [requestId.slice(4), one]));
 }
 const phases = (load: ServerStatus, running: RunningRequest[]) =>
-  Object.entries(requestsOf(load, running)).map(([name, { phase }]) => `${name} ${phase}`);
+  Object.entries(buildRequests(load, running)).map(([name, { phase }]) => `${name} ${phase}`);
 
 it('takes silent requests for waiting, not the latest requests', () => {
   const fleet = [
@@ -66,9 +66,9 @@ it('takes the latest requests without tokens for waiting too, up to the number t
 
 it('estimates the remaining tokens of a sample from the memory and from unfinished siblings on all servers', () => {
   const elsewhere = request('g/1', 100, { serverId: 'other', madeTokens: 3_000 });
-  expect(requestsOf(server(0), [request('g/0', 100), elsewhere])['g/0']).toMatchObject({ remainingTokens: 5_000 });
+  expect(buildRequests(server(0), [request('g/0', 100), elsewhere])['g/0']).toMatchObject({ remainingTokens: 5_000 });
   const remembered = request('g/0', 100, {
     known: { samples: 3, meanLog: Math.log(4_500), deviationLog: 0, capShare: 0 },
   });
-  expect(requestsOf(server(0), [remembered, elsewhere])['g/0']).toMatchObject({ remainingTokens: 3_500 });
+  expect(buildRequests(server(0), [remembered, elsewhere])['g/0']).toMatchObject({ remainingTokens: 3_500 });
 });

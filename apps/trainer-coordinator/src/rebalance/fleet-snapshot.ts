@@ -28,8 +28,8 @@ export function fleetSnapshots(events: FleetState, settings: RebalanceSettings):
   const running = groupBy(events.running, epochName);
   const unfinished = new Map<string, number>();
   for (const one of events.running) {
-    const group = groupOf(one);
-    unfinished.set(group, Math.max(unfinished.get(group) ?? 0, madeTokensOf(one)));
+    const group = toGroupKey(one);
+    unfinished.set(group, Math.max(unfinished.get(group) ?? 0, sumGeneratedTokens(one)));
   }
   const others = groupBy(events.others, epochName);
   const byVersion = groupBy(events.servers, ({ weightVersion }) => weightVersion);
@@ -37,10 +37,10 @@ export function fleetSnapshots(events: FleetState, settings: RebalanceSettings):
     servers: servers
       .toSorted((one, other) => (one.serverId < other.serverId ? -1 : 1))
       .map((server) =>
-        snapshotOf(
+        buildSnapshot(
           server,
-          phasesOf(running.get(epochName(server)) ?? [], server.load).map(({ one, phase }) =>
-            requestOf(one, phase, unfinished.get(groupOf(one)) ?? 0),
+          computePhases(running.get(epochName(server)) ?? [], server.load).map(({ one, phase }) =>
+            toRebalanceRequest(one, phase, unfinished.get(toGroupKey(one)) ?? 0),
           ),
           others.get(epochName(server)) ?? [],
           settings,
@@ -58,7 +58,7 @@ function epochName({ serverId, epoch }: { serverId: string; epoch: Epoch }): str
  * silent, but no more than the engine reports; if it reports more, also the latest requests without tokens, since
  * engines admit first in, first out.
  */
-function phasesOf(
+function computePhases(
   running: readonly RunningRequest[],
   load: ServerStatus['load'],
 ): { one: RunningRequest; phase: RequestPhase }[] {
@@ -72,10 +72,10 @@ function phasesOf(
     if (waiting.size >= (report?.waiting ?? 0)) break;
     if (one.madeTokens === 0) waiting.add(one);
   }
-  return inOrder.map((one) => ({ one, phase: phaseOf(one, waiting.has(one)) }));
+  return inOrder.map((one) => ({ one, phase: toPhase(one, waiting.has(one)) }));
 }
 
-function phaseOf({ madeTokens }: RunningRequest, isWaiting: boolean): RequestPhase {
+function toPhase({ madeTokens }: RunningRequest, isWaiting: boolean): RequestPhase {
   if (!isWaiting) return 'running';
   return madeTokens > 0 ? 'preempted' : 'waiting';
 }
@@ -84,7 +84,7 @@ function freshLoad(load: ServerStatus['load']): ServerStatus['load'] {
   return load !== undefined && load.ageMs < FRESH_LOAD_MS ? load : undefined;
 }
 
-function snapshotOf(
+function buildSnapshot(
   { serverId, epoch, state, capacity, load, labels }: ServerStatus,
   requests: readonly RebalanceRequest[],
   others: readonly OtherCall[],
@@ -110,10 +110,10 @@ function snapshotOf(
   };
 }
 
-function requestOf(one: RunningRequest, phase: RequestPhase, unfinishedTokens: number): RebalanceRequest {
+function toRebalanceRequest(one: RunningRequest, phase: RequestPhase, unfinishedTokens: number): RebalanceRequest {
   const { requestId, attempt, maxTokens, longestTokens, samples, known, moves, sinceMoveMs } = one;
   const rememberedTokens = known === undefined ? 0 : expectedLongest(known, samples, maxTokens);
-  const madeTokens = madeTokensOf(one);
+  const madeTokens = sumGeneratedTokens(one);
   return {
     requestId,
     attempt,
@@ -126,11 +126,11 @@ function requestOf(one: RunningRequest, phase: RequestPhase, unfinishedTokens: n
   };
 }
 
-function madeTokensOf({ heldTokens, madeTokens }: RunningRequest): number {
+function sumGeneratedTokens({ heldTokens, madeTokens }: RunningRequest): number {
   return heldTokens + madeTokens;
 }
 
 /** `<job>/<group>` of `<job>/<group>/<index>`. */
-function groupOf({ requestId }: RunningRequest): string {
+function toGroupKey({ requestId }: RunningRequest): string {
   return requestId.slice(0, requestId.lastIndexOf('/'));
 }

@@ -84,7 +84,7 @@ export class RebalanceService {
     const { planId, policy, tiers, limit } = body;
     const settings = changedSettings(await this.settings(pool), { policy, tiers });
     const plan = await this.makePlan(pool, settings);
-    await this.keep(pool, planId, plan, digestOf({ policy: policy ?? null, tiers: tiers ?? null }));
+    await this.keep(pool, planId, plan, computeDigest({ policy: policy ?? null, tiers: tiers ?? null }));
     return this.status(pool, { planId, limit });
   }
 
@@ -99,7 +99,7 @@ export class RebalanceService {
     const plans = fleetSnapshots({ servers, running, others }, settings).map((snapshot) =>
       settings.policy === 'tier-min'
         ? planTierMin(snapshot, settings)
-        : planTierCost(snapshot, { ...settings, transfer: transferOf(settings) }),
+        : planTierCost(snapshot, { ...settings, transfer: buildTransferCost(settings) }),
     );
     return joined(plans, settings);
   }
@@ -126,7 +126,7 @@ export class RebalanceService {
   async execute(pool: PoolName, body: ExecuteRebalanceRequest): Promise<RebalanceStatus> {
     const { planId, moves, limit } = body;
     if (moves !== undefined) {
-      const kept = { moves: keptMoves(moves), summary: '{}', digest: digestOf(moves) };
+      const kept = { moves: keptMoves(moves), summary: '{}', digest: computeDigest(moves) };
       await this.store.save(pool, { planId, ...kept, keptMs: this.config.planKeptMs });
     }
     const { maxMovesPerRequest } = await this.settings(pool);
@@ -152,7 +152,7 @@ export class RebalanceService {
   }
 }
 
-function transferOf(settings: RebalanceSettings): MoveCostModel['transfer'] {
+function buildTransferCost(settings: RebalanceSettings): MoveCostModel['transfer'] {
   const { kvBytesPerToken: bytesPerToken, kvBytesPerSecond: bytesPerSecond, kvSetupSeconds: setupSeconds } = settings;
   if (bytesPerToken === 0 || bytesPerSecond === 0) return undefined;
   return { bytesPerToken, bytesPerSecond, setupSeconds };
@@ -206,6 +206,6 @@ function keptMove(move: WantedMove, index: number): KeptMove {
   return { requestId, leaseId, attempt, toServerId: targetServerId, toEpoch: targetEpoch };
 }
 
-function digestOf(asked: unknown): string {
+function computeDigest(asked: unknown): string {
   return createHash('sha256').update(JSON.stringify(asked)).digest('base64url');
 }

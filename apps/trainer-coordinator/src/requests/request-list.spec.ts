@@ -22,7 +22,7 @@ describe('request.list', () => {
     await call(pool, 'round.submit', { job: 'job', roundId, trainerEpoch, groups: groups(2) });
     const [done, running, claimed] = await worker.claim(3);
     await worker.complete(done!);
-    const segment = fixture.segmentOf(running!, 7);
+    const segment = fixture.buildSegment(running!, 7);
     await call(pool, 'request.save', { ...worker.fence(running!), serverId: 's1', segment });
 
     const { attempt } = running!;

@@ -28,7 +28,7 @@ import { RoundSweeps } from '../rounds/round-sweeps';
 import { WorkerCommands } from '../commands/worker-commands';
 import { PayloadRoomService } from '../payload/payload-room.service';
 import { GrantService } from '../grants/grant.service';
-import { jobOf, segmentOf } from './segment-of';
+import { toJobId, toSegmentArgs } from './segment-of';
 
 /**
  * Evidence of each reason. `failure`: a fault of the engine or of the request. `unserved`: the engine did not serve the
@@ -112,7 +112,10 @@ export class RequestService {
    * @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE
    */
   async save(pool: PoolName, body: SaveRequest): Promise<SaveReply> {
-    const { moveTimes, action } = await this.requests.save(pool, { ...body, ...segmentOf(this.payloads, pool, body) });
+    const { moveTimes, action } = await this.requests.save(pool, {
+      ...body,
+      ...toSegmentArgs(this.payloads, pool, body),
+    });
     this.metrics.observeMove(moveTimes);
     return { action };
   }
@@ -140,7 +143,7 @@ export class RequestService {
   async fail(pool: PoolName, body: FailRequest): Promise<FailReply> {
     const answer = await this.requests.fail(pool, {
       ...body,
-      ...segmentOf(this.payloads, pool, body),
+      ...toSegmentArgs(this.payloads, pool, body),
       countsAsFailure: countsAsFailure(body),
       isUnserved: EVIDENCE[body.reason] === 'unserved',
       deadlineMs: this.config.requestFailureDeadlineMs,
@@ -161,7 +164,7 @@ export class RequestService {
 
   /** Checks the segment again if Redis was set back after the first check, because Redis may have lost the segment. */
   private async finish(pool: PoolName, body: CompleteRequest) {
-    const segment = segmentOf(this.payloads, pool, body);
+    const segment = toSegmentArgs(this.payloads, pool, body);
     for (let looks = 1; ; looks += 1) {
       const stamp = this.requests.seenStamp(pool);
       const isMissing = body.segment !== undefined && !(await this.isStored(body.segment.ref));
@@ -198,7 +201,7 @@ export class RequestService {
    */
   private async missing(pool: PoolName, { requestId, missingRef }: FailRequest): Promise<string | undefined> {
     if (missingRef === undefined) return undefined;
-    this.payloads.requireRef(missingRef, { pool, job: jobOf(requestId), owner: requestId }, 'missingRef');
+    this.payloads.requireRef(missingRef, { pool, job: toJobId(requestId), owner: requestId }, 'missingRef');
     try {
       JSON.parse((await this.payloads.get(missingRef)).toString('utf8'));
     } catch (error) {

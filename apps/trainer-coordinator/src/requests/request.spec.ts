@@ -51,7 +51,7 @@ describe('claims and the ends of attempts', () => {
     const [claim] = (await dead.claim(1)) as [Claim];
     // The save of 4 tokens was sent before the save of 9, and overtaken.
     for (const tokens of [9, 4]) {
-      const body = { ...dead.fence(claim), segment: fixture.segmentOf(claim, tokens) };
+      const body = { ...dead.fence(claim), segment: fixture.buildSegment(claim, tokens) };
       expect(await fixture.call('request.save', body)).toEqual({ action: 'continue' });
     }
     const other = await fixture.worker('lives');
@@ -61,11 +61,11 @@ describe('claims and the ends of attempts', () => {
     expect(again).toMatchObject({
       requestId: claim.requestId,
       attempt: expect.stringMatching(/^2-/) as string,
-      segments: [fixture.segmentOf(claim, 9)],
+      segments: [fixture.buildSegment(claim, 9)],
     });
     await expect(dead.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
     const nobody = { ...dead.fence(claim), workerId: 'never-registered' };
-    const segment = fixture.segmentOf(claim, 9);
+    const segment = fixture.buildSegment(claim, 9);
     const { workerId, workerEpoch } = nobody;
     const { requestId, attempt } = claim;
     const job = requestId.split('/')[0]!;

@@ -7,7 +7,7 @@ import type { PayloadStore, SegmentArgs } from '@broomwagon/state';
  * @throws BroomwagonError VALIDATION_FAILED when the segment names another attempt, or a payload of no store;
  *   PAYLOAD_FOREIGN when it names a payload of another pool, job or request
  */
-export function segmentOf(
+export function toSegmentArgs(
   payloads: PayloadStore,
   pool: PoolName,
   { requestId, attempt, segment }: Pick<FailRequest, 'requestId' | 'attempt' | 'segment'>,
@@ -17,11 +17,11 @@ export function segmentOf(
   if (segment.attempt !== attempt) {
     throw invalidField(`${field}.attempt`, 'must be the attempt of the message');
   }
-  payloads.requireRef(segment.ref, { pool, job: jobOf(requestId), owner: requestId }, `${field}.ref`);
+  payloads.requireRef(segment.ref, { pool, job: toJobId(requestId), owner: requestId }, `${field}.ref`);
   return { segment: JSON.stringify(segment), tokens: segment.tokenCount };
 }
 
 /** The job of a request. */
-export function jobOf(requestId: RequestId): JobId {
+export function toJobId(requestId: RequestId): JobId {
   return requestId.slice(0, requestId.indexOf('/'));
 }

@@ -28,7 +28,7 @@ describe('rewards that are equal', () => {
   }
   const status = () => fixture.call('round.status', { job });
   type Round = Awaited<ReturnType<typeof open>>;
-  const outcomesOf = async (round: Round, given: GroupRewards[], remainingGroups?: number) => {
+  const rewardGroups = async (round: Round, given: GroupRewards[], remainingGroups?: number) => {
     const { outcomes } = await fixture.call('round.reward', { ...round, groups: given, remainingGroups });
     return outcomes.map(({ outcome }) => outcome);
   };
@@ -47,19 +47,19 @@ describe('rewards that are equal', () => {
       { groupId: a, rewards: EQUAL },
       { groupId: b, rewards: DIFFERENT },
     ];
-    expect(await outcomesOf(round, given, 2)).toEqual(['replaced', 'kept']);
+    expect(await rewardGroups(round, given, 2)).toEqual(['replaced', 'kept']);
     // A repeat, with other rewards too, gets the first outcomes.
-    expect(await outcomesOf(round, [{ groupId: a, rewards: DIFFERENT }, given[1]!], 2)).toEqual(['replaced', 'kept']);
+    expect(await rewardGroups(round, [{ groupId: a, rewards: DIFFERENT }, given[1]!], 2)).toEqual(['replaced', 'kept']);
     // The held group has taken the place; the next group has to be submitted.
     expect(await status()).toMatchObject({ neededGroups: 3, newGroups: 3, acceptedGroups: 3, unrewardedGroups: 1 });
     const { groups: later, cursor } = await fixture.call('round.results', { ...round, cursor: first.cursor });
     const c = later[0]!.groupId;
-    expect(await outcomesOf(round, [{ groupId: c, rewards: EQUAL }], 2)).toEqual(['replaced']);
+    expect(await rewardGroups(round, [{ groupId: c, rewards: EQUAL }], 2)).toEqual(['replaced']);
     expect(await status()).toMatchObject({ state: 'open', neededGroups: 4, newGroups: 4, roundGroups: 3 });
     await expect(fixture.close(round)).rejects.toMatchObject({ code: 'ROUND_NOT_COMPLETED' });
     await fixture.call('round.submit', { ...round, groups: groups(1, 3) });
     await worker.finishAll();
-    expect(await outcomesOf(round, [{ groupId: 'g3', rewards: DIFFERENT }], 1)).toEqual(['kept']);
+    expect(await rewardGroups(round, [{ groupId: 'g3', rewards: DIFFERENT }], 1)).toEqual(['kept']);
     expect(await status()).toMatchObject({ state: 'completed', completedReason: 'accepted', replacedGroups: 2 });
     const rest = await fixture.call('round.results', { ...round, cursor });
     expect(rest).toMatchObject({ complete: true, ledger: { trained: { samples: 4 }, excluded: { groups: 2 } } });
@@ -88,12 +88,12 @@ describe('rewards that are equal', () => {
     await worker.finishAll();
     const [a, b] = (await acceptedIds(round)) as [string, string];
     const rewards = [a, b].map((groupId) => ({ groupId, rewards: EQUAL }));
-    expect(await outcomesOf(round, rewards, 5)).toEqual(['replaced', 'kept']);
+    expect(await rewardGroups(round, rewards, 5)).toEqual(['replaced', 'kept']);
     expect(await status()).toMatchObject({ state: 'open', newGroups: 3 });
     await fixture.call('round.submit', { ...round, groups: groups(1, 2) });
     await worker.finishAll();
     // The trainer has no other group to submit.
-    expect(await outcomesOf(round, [{ groupId: 'g2', rewards: EQUAL }])).toEqual(['kept']);
+    expect(await rewardGroups(round, [{ groupId: 'g2', rewards: EQUAL }])).toEqual(['kept']);
     expect(await status()).toMatchObject({ state: 'completed', acceptedGroups: 3, excludedGroups: 1 });
     expect(await fixture.close(round)).toMatchObject({ trainedGroups: 2 });
   });
@@ -114,7 +114,7 @@ describe('rewards that are equal', () => {
   it('change nothing by default, and never for a single sample', async () => {
     const kept = await open({ name: 'wait', overProvision: 1 }, 1, 1);
     await worker.finishAll();
-    expect(await outcomesOf(kept, [{ groupId: 'g0', rewards: EQUAL }])).toEqual(['kept']);
+    expect(await rewardGroups(kept, [{ groupId: 'g0', rewards: EQUAL }])).toEqual(['kept']);
     expect(await fixture.close(kept)).toMatchObject({ trainedGroups: 1 });
     await fixture.swept();
     const policy: TailPolicy = { name: 'wait', overProvision: 1, equalRewards: 'exclude' };
@@ -126,20 +126,20 @@ describe('rewards that are equal', () => {
     const single = { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
     await fixture.call('round.submit', { ...single, groups: groups(1, 1, 1) });
     await worker.finishAll();
-    expect(await outcomesOf(single, [{ groupId: 'g1', rewards: [1] }])).toEqual(['kept']);
+    expect(await rewardGroups(single, [{ groupId: 'g1', rewards: [1] }])).toEqual(['kept']);
     expect(await fixture.close(single)).toMatchObject({ trainedGroups: 1, trainedRequests: 1 });
   });
 
   it('are given up with a round that is cancelled', async () => {
     const round = await open({ name: 'wait', overProvision: 1, equalRewards: 'exclude' }, 2, 2);
     await worker.finishAll();
-    expect(await outcomesOf(round, [{ groupId: 'g0', rewards: EQUAL }])).toEqual(['excluded']);
+    expect(await rewardGroups(round, [{ groupId: 'g0', rewards: EQUAL }])).toEqual(['excluded']);
     expect(await status()).toMatchObject({ excludedGroups: 1, wastedByReason: { 'equal-rewards': 6 } });
     await fixture.call('round.cancel', { ...round, mode: 'requeue' });
     await fixture.swept();
     expect(await status()).toMatchObject({ excludedGroups: 0, wastedTokens: 0 });
     expect(await fixture.call('longtail.stats', { job })).toMatchObject({ groups: 2 });
-    await expect(outcomesOf(round, [{ groupId: 'g0', rewards: EQUAL }])).rejects.toMatchObject({
+    await expect(rewardGroups(round, [{ groupId: 'g0', rewards: EQUAL }])).rejects.toMatchObject({
       code: 'ROUND_CANCELLED',
     });
   });
@@ -148,7 +148,7 @@ describe('rewards that are equal', () => {
     const round = await open({ name: 'wait', overProvision: 1, equalRewards: 'exclude' }, 2, 2);
     await worker.finishAll();
     const good = { groupId: 'g0', rewards: EQUAL };
-    const refused = (...given: GroupRewards[]) => expect(outcomesOf(round, [good, ...given])).rejects;
+    const refused = (...given: GroupRewards[]) => expect(rewardGroups(round, [good, ...given])).rejects;
     await refused({ groupId: 'g7', rewards: EQUAL }).toMatchObject({
       code: 'GROUP_NOT_FOUND',
       field: 'groups.1.groupId',
@@ -164,6 +164,6 @@ describe('rewards that are equal', () => {
     const close = fixture.call('round.close', { ...round, cursor, rewards: [{ groupId: 'g1', rewards: [1] }] });
     await expect(close).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'rewards.0.rewards' });
     await fixture.close(round);
-    await expect(outcomesOf(round, [good])).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
+    await expect(rewardGroups(round, [good])).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
   });
 });

@@ -26,7 +26,7 @@ describe('groups of one sample, as PPO has them', () => {
   });
 
   const stop = (claim: Claim, tokenCount: number) => {
-    const segment = fixture.segmentOf(claim, tokenCount);
+    const segment = fixture.buildSegment(claim, tokenCount);
     return fixture.call('request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true, segment });
   };
 
@@ -44,7 +44,7 @@ describe('groups of one sample, as PPO has them', () => {
     expect(claims).toHaveLength(launched);
     // The sample of the last group is slow.
     const slow = claims.find(({ groupId }) => groupId === `g${launched - 1}`)!;
-    await fixture.call('request.save', { ...worker.fence(slow), segment: fixture.segmentOf(slow, 5) });
+    await fixture.call('request.save', { ...worker.fence(slow), segment: fixture.buildSegment(slow, 5) });
     for (const claim of claims) if (claim !== slow) await worker.complete(claim, 3);
     // Under wait only a deadline cuts.
     if (policy.name === 'wait') await fixture.deadlineComes(first);

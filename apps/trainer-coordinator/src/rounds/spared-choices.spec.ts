@@ -7,7 +7,7 @@ import { PolicyResolver } from './policy-resolver';
 import { RoundService } from './round.service';
 
 /** A service whose job has this progress, with its calls of the resolver and of the store. */
-function serviceOf(progress: object) {
+function createService(progress: object) {
   const resolver = new PolicyResolver();
   const resolve = vi.spyOn(resolver, 'resolve');
   const open = vi.fn(async (_pool: string, _args: OpenRoundArgs) => ({ state: 'open' }));
@@ -26,7 +26,7 @@ function serviceOf(progress: object) {
 
 it('answers ROUND_SETTLING under `auto` without a choice, which takes long and is asked for again', async () => {
   const progress = { stepsTrained: 9, longtailGroups: 4, settlingGroups: 1, stamp: 's' };
-  const { service, resolve } = serviceOf(progress);
+  const { service, resolve } = createService(progress);
   const next = () => service.next('p', { job: 'j', policy: { name: 'auto' }, groupsPerStep: 4, remainingGroups: 8 });
   await expect(next()).rejects.toMatchObject({ code: 'ROUND_SETTLING', retryable: true });
   expect(resolve).not.toHaveBeenCalled();
@@ -63,7 +63,7 @@ it.each([
   ['the step is trained', PROGRESS, 9],
   ['the step is not the next', PROGRESS, 11],
 ])('opens rounds under `auto` without a choice that is not needed: %s', async (_, progress, step) => {
-  const { service, resolve, open } = serviceOf(progress);
+  const { service, resolve, open } = createService(progress);
   await service.open('p', { ...OPENING, step });
   expect(resolve).not.toHaveBeenCalled();
   // The job may train a step between the read and the transition: the round then has `wait`, and keeps the learned
@@ -75,7 +75,7 @@ it.each([
 });
 
 it('makes a choice for the next round, after the fences of its trainer', async () => {
-  const { service, resolve, read } = serviceOf(PROGRESS);
+  const { service, resolve, read } = createService(PROGRESS);
   await service.open('p', OPENING);
   expect(resolve).toHaveBeenCalledOnce();
   expect(read.mock.lastCall![1]).toMatchObject({ job: 'j', trainerEpoch: 'e', stamp: 's' });

@@ -10,8 +10,8 @@ import {
   type SubmitGroupsRequest,
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { dispatchOf } from '@broomwagon/policies';
-import { PayloadStore, pagesOf, pagesOfGroups, promptHash, RoundStore, type NewGroup } from '@broomwagon/state';
+import { computeDispatch } from '@broomwagon/policies';
+import { PayloadStore, splitPages, pagesOfGroups, promptHash, RoundStore, type NewGroup } from '@broomwagon/state';
 import { PayloadRoomService } from '../payload/payload-room.service';
 import { GrantService } from '../grants/grant.service';
 import { RoundSweeps } from './round-sweeps';
@@ -49,9 +49,16 @@ export class SubmissionService {
     const args = { job, roundId, trainerEpoch, stamp: seen };
     const named = groups.map((group) => {
       const { groupId, samples, maxTokens, promptRef } = group;
-      return { groupId, samples, maxTokens, promptRef, digest: groupDigest(group), promptHash: hashOf(group) };
+      return {
+        groupId,
+        samples,
+        maxTokens,
+        promptRef,
+        digest: groupDigest(group),
+        promptHash: computePromptHash(group),
+      };
     });
-    const checked = await this.rounds.checkSubmit(pool, args, named, await this.room.roomOf(pool, job));
+    const checked = await this.rounds.checkSubmit(pool, args, named, await this.room.readRoom(pool, job));
     const fresh = new Set(checked.fresh);
     const contextTokens = fresh.size > 0 ? await this.contexts.largest(pool) : undefined;
     const missing = groups.flatMap((group, position) => {
@@ -67,7 +74,7 @@ export class SubmissionService {
       const { prompt: _, promptId: _id, sampling = {}, ...stored } = group;
       const { digest, promptHash } = namedById.get(group.groupId)!;
       const promptRef = refs.get(group.groupId)!;
-      const dispatch = dispatchOf(checked.dispatchOrder, group, lengths.get(promptHash));
+      const dispatch = computeDispatch(checked.dispatchOrder, group, lengths.get(promptHash));
       return { ...stored, digest, promptRef, sampling: JSON.stringify(sampling), promptHash, dispatch };
     });
     let { roundGroups, stamp } = checked;
@@ -101,7 +108,7 @@ export class SubmissionService {
         });
       }
     }
-    for (const page of pagesOf(named, PROMPTS_AT_ONCE)) {
+    for (const page of splitPages(named, PROMPTS_AT_ONCE)) {
       await Promise.all(
         page.map(({ promptRef, position }) =>
           this.payloads.hold(promptRef).catch((error: unknown) => {
@@ -124,7 +131,7 @@ export class SubmissionService {
     groups: readonly GroupSubmission[],
   ): Promise<Map<string, string>> {
     const refs = new Map<string, string>();
-    for (const page of pagesOf(groups, PROMPTS_AT_ONCE)) {
+    for (const page of splitPages(groups, PROMPTS_AT_ONCE)) {
       await Promise.all(
         page.map(async ({ groupId, prompt, promptRef }) => {
           // A name that was never used: a payload under a freed name may be removed at any moment.
@@ -138,6 +145,6 @@ export class SubmissionService {
 }
 
 /** Hash of a prompt, equal in every epoch and job if the prompt comes inline or by the same id or reference. */
-function hashOf({ promptId, prompt, promptRef }: GroupSubmission): string {
+function computePromptHash({ promptId, prompt, promptRef }: GroupSubmission): string {
   return promptHash(promptId ?? promptRef ?? JSON.stringify(prompt));
 }

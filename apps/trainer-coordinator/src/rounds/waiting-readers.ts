@@ -35,7 +35,7 @@ export class WaitingReaders implements OnModuleDestroy {
   park(round: RoundName & { pool: PoolName }, reader: Reader): boolean {
     if (this.stopped || this.readers >= MAX_READERS) return false;
     this.readers += 1;
-    void this.serve(nameOf(round.pool, round), reader)
+    void this.serve(buildRoundKey(round.pool, round), reader)
       .then((answer) => this.messaging.reply(reader.replyTo, answer))
       .finally(() => (this.readers -= 1));
     return true;
@@ -43,7 +43,7 @@ export class WaitingReaders implements OnModuleDestroy {
 
   /** Wakes the readers of a round that has accepted a group or has completed. */
   wake(pool: PoolName, round: RoundName): void {
-    for (const wake of this.wakers.get(nameOf(pool, round)) ?? []) wake();
+    for (const wake of this.wakers.get(buildRoundKey(pool, round)) ?? []) wake();
   }
 
   onModuleDestroy(): void {
@@ -77,6 +77,6 @@ export class WaitingReaders implements OnModuleDestroy {
   }
 }
 
-function nameOf(pool: PoolName, { job, roundId }: RoundName): string {
+function buildRoundKey(pool: PoolName, { job, roundId }: RoundName): string {
   return `${pool}/${job}/${roundId}`;
 }

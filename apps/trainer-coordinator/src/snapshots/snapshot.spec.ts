@@ -55,7 +55,7 @@ describe('job.snapshot and job.restore', () => {
     for (const claim of later) {
       const payload = { job, requestId: claim.requestId, name: claim.attempt, chunkIndex: 0, chunkCount: 1 };
       const { ref } = await fixture.call('payload.put', { ...payload, data: 'AAAA' });
-      const segment = { ...fixture.segmentOf(claim, 4), ref: ref! };
+      const segment = { ...fixture.buildSegment(claim, 4), ref: ref! };
       stored.set(claim.requestId, ref!);
       await fixture.call('request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true, segment });
     }
@@ -154,17 +154,17 @@ describe('job.snapshot and job.restore', () => {
 
   it('keeps as many snapshots as the trainer asks for', async () => {
     const epoch = await step(groups(6), 1);
-    const saveOf = (tag: string, keep: number) => {
+    const saveSnapshot = (tag: string, keep: number) => {
       const body = { job, trainerEpoch: epoch, tag, keep };
       return fixture.client.callWithRetry(fixture.pool, 'job.snapshot', body, { deadlineMs: 10_000 });
     };
     for (const tag of ['a', 'b', 'c']) {
-      expect((await saveOf(tag, 3)).state).toBe('complete');
+      expect((await saveSnapshot(tag, 3)).state).toBe('complete');
       await longStep(1, epoch);
     }
     expect(await listed()).toEqual(['a', 'b', 'c']);
-    await expect(saveOf('d', 17)).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'keep' });
-    expect((await saveOf('d', 1)).state).toBe('complete');
+    await expect(saveSnapshot('d', 17)).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'keep' });
+    expect((await saveSnapshot('d', 1)).state).toBe('complete');
     expect(await listed()).toEqual(['d']);
   });
 

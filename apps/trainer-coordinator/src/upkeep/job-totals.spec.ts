@@ -140,8 +140,8 @@ it('shows the ratios of all ledgers together, however jobs changed, were deleted
   const step = fc.record({ job, cut: fc.option(fc.nat(1_000)), isLater: fc.boolean() });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
-      const ledgerOf = (name: string) => ledgerWith(jobs.get(name)!);
-      const { jobs, read, text } = openTotals(20, ledgerOf);
+      const buildLedger = (name: string) => ledgerWith(jobs.get(name)!);
+      const { jobs, read, text } = openTotals(20, buildLedger);
       let nowMs = 1_000_000_000;
       for (const { job: name, cut, isLater } of steps) {
         if (cut === null) jobs.delete(name);
@@ -150,7 +150,7 @@ it('shows the ratios of all ledgers together, however jobs changed, were deleted
         await read((nowMs += isLater ? 300_000 : 5_000));
       }
       await read((nowMs += 300_000));
-      const ledgers = [...jobs.keys()].map(ledgerOf);
+      const ledgers = [...jobs.keys()].map(buildLedger);
       const sum = (part: 'counters' | 'open') => addCounters({}, ...ledgers.map((ledger) => ledger[part]));
       const { lengthBias, offPolicyShare, waste } = summariseLedger(sum('counters'), sum('open'));
       const page = await text();

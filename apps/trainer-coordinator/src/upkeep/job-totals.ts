@@ -6,7 +6,7 @@ import { RoundStore, type StoredLedger } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { LedgerMetrics } from '../ledger/ledger.metrics';
 import { LedgerSum } from '../ledger/ledger-sum';
-import { ledgerOf, LedgerService } from '../ledger/ledger.service';
+import { toLedgerReply, LedgerService } from '../ledger/ledger.service';
 
 const READ_INTERVAL_MS = 5_000;
 /** Interval of reads of all jobs; in between only recently changed jobs are read. */
@@ -90,7 +90,7 @@ export class JobTotals {
     const text = JSON.stringify(status);
     if (known.jobs.get(job)?.text === text) return;
     const stored = await this.ledgers.stored(pool, job);
-    replace(known, job, { status, text, changedAtMs: nowMs, stored, ledger: ledgerOf(stored) });
+    replace(known, job, { status, text, changedAtMs: nowMs, stored, ledger: toLedgerReply(stored) });
   }
 }
 

@@ -20,7 +20,7 @@ export class AttemptAbortController {
     if (this.session.current()?.workerEpoch !== command.workerEpoch) return { stopped: 0 };
     const { attempts, leases, cause } = command;
     const stopped = attempts.filter(({ requestId, attempt }) => this.registry.stop(requestId, attempt, cause));
-    const held = (leases ?? []).flatMap(({ leaseId }) => this.leases.callOf(leaseId) ?? []);
+    const held = (leases ?? []).flatMap(({ leaseId }) => this.leases.findCall(leaseId) ?? []);
     for (const call of held) call.stop(cause);
     return { stopped: stopped.length + held.length };
   }

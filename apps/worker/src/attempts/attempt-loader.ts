@@ -55,7 +55,7 @@ export class AttemptLoader {
     const [prompt, ...segments] = await Promise.allSettled(
       [claim.promptRef, ...claim.segments.map((segment) => segment.ref)].map((ref) => this.read(ref, signal)),
     );
-    const promptValue: Prompt = valueOf(prompt!);
+    const promptValue: Prompt = unwrapSettled(prompt!);
     // A prompt given by reference has not been checked before.
     const fault = findPromptFault(promptValue);
     if (fault) {
@@ -98,7 +98,7 @@ export class AttemptLoader {
   }
 }
 
-function valueOf<T>(settled: PromiseSettledResult<T>): T {
+function unwrapSettled<T>(settled: PromiseSettledResult<T>): T {
   if (settled.status === 'rejected') throw settled.reason;
   return settled.value;
 }

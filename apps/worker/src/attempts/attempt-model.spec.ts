@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { errorOf } from '../worker.fixture';
+import { createError } from '../worker.fixture';
 import { startAttempt } from './attempt.fixture';
 
 it.each(['lora_path', 'model'])('names the field %s of an adapter that no engine lists', async (field) => {
@@ -7,7 +7,7 @@ it.each(['lora_path', 'model'])('names the field %s of an adapter that no engine
   const prompt = { text: 'a', engineFields: { [field]: 'my-lora' } };
   payloads.payloads.set(attempt.claim.promptRef, Buffer.from(JSON.stringify(prompt)));
   controlPlane.on('lb.acquire', () => {
-    throw errorOf('MODEL_NOT_FOUND');
+    throw createError('MODEL_NOT_FOUND');
   });
   expect(await run()).toBe('no-server');
   expect(controlPlane.of('request.fail')[0]).toMatchObject({

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { BroomwagonError, type Prompt } from '@broomwagon/contracts';
 import { sampleSeed } from '@broomwagon/engines';
 import { setFailpoints } from '../../../../libs/platform/src/failpoint';
-import { errorOf, LEASE, WORKER } from '../worker.fixture';
+import { createError, LEASE, WORKER } from '../worker.fixture';
 import { identity, startAttempt } from './attempt.fixture';
 import { AttemptRegistry } from './attempt-registry';
 import { AttemptRunner } from './attempt-runner';
@@ -52,7 +52,7 @@ describe('AttemptRunner', () => {
     );
     expect(await run()).toBe('finished');
     expect(engines.requests[0]!.made).toEqual({ tokenIds: [1, 2, 3], text: 'abc', tokenCount: 3 });
-    expect(payloads.namesOf('j/g/0')).toEqual(['1.2', '2.1', `${attempt.worker.workerEpoch}.1-a.3`]);
+    expect(payloads.listNames('j/g/0')).toEqual(['1.2', '2.1', `${attempt.worker.workerEpoch}.1-a.3`]);
   });
 
   it('reports the missing segment of an earlier attempt, and the request keeps the others', async () => {
@@ -73,7 +73,7 @@ describe('AttemptRunner', () => {
   });
 
   it.each([
-    ['that the disk cannot read', (): Error => errorOf('UNAVAILABLE')],
+    ['that the disk cannot read', (): Error => createError('UNAVAILABLE')],
     ['whose error has no type', () => new Error('EIO: i/o error, read')],
   ])('reports a segment %s, not its request', async (_, error) => {
     const { run, controlPlane, payloads, attempt } = await startAttempt(undefined, { transitionDeadlineMs: 1 });
@@ -182,7 +182,7 @@ describe('AttemptRunner', () => {
     let asked = 0;
     controlPlane.on('lb.acquire', ({ acquireId }) => {
       const code = answers[asked++];
-      if (code !== undefined) throw errorOf(code);
+      if (code !== undefined) throw createError(code);
       return { ...LEASE, leaseId: `7.${acquireId}` };
     });
     expect(await run()).toBe('finished');
@@ -235,7 +235,7 @@ describe('AttemptRunner', () => {
   it('fails a request whose acquire is refused, instead of asking for ever', async () => {
     const { run, controlPlane } = await startAttempt();
     controlPlane.on('lb.acquire', () => {
-      throw errorOf('VALIDATION_FAILED');
+      throw createError('VALIDATION_FAILED');
     });
     expect(await run()).toBe('engine-rejected');
     expect(controlPlane.of('lb.acquire')).toHaveLength(1);
@@ -244,7 +244,7 @@ describe('AttemptRunner', () => {
 
   it('reports an answer in a wrong dialect as evidence about the engine', async () => {
     const { run, controlPlane, engines } = await startAttempt();
-    engines.generate = () => Promise.reject(errorOf('ENGINE_PROTOCOL'));
+    engines.generate = () => Promise.reject(createError('ENGINE_PROTOCOL'));
     expect(await run()).toBe('engine-rejected');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'engine-rejected', retryable: true });
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'failed' });
@@ -253,7 +253,7 @@ describe('AttemptRunner', () => {
   it('gives up without a server after its deadline and leaves a tombstone for a late grant', async () => {
     const { run, controlPlane, attempt, leases } = await startAttempt(undefined, { noServerDeadlineMs: 30 });
     controlPlane.on('lb.acquire', () => {
-      throw errorOf('NO_SERVER_AVAILABLE');
+      throw createError('NO_SERVER_AVAILABLE');
     });
     expect(await run()).toBe('no-server');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
@@ -267,7 +267,7 @@ describe('AttemptRunner', () => {
     controlPlane.on('lb.acquire', async ({ acquireId }) => {
       // Longer than the deadline in total, like acquires that wait.
       await delay(30);
-      if (asked++ < 3) throw errorOf('POOL_PAUSED');
+      if (asked++ < 3) throw createError('POOL_PAUSED');
       return { ...LEASE, leaseId: `7.${acquireId}` };
     });
     expect(await run()).toBe('finished');
@@ -295,13 +295,13 @@ describe('AttemptRunner', () => {
     };
     const running = run();
     const names = [1, 2, 3].map((tokens) => `${attempt.worker.workerEpoch}.1-a.${tokens}`);
-    await expect.poll(() => payloads.namesOf('j/g/0')).toEqual(names);
+    await expect.poll(() => payloads.listNames('j/g/0')).toEqual(names);
     release();
     expect(await running).toBe('finished');
     expect(complete).toEqual(['true', 'true', 'true']);
     // The end has another name: a payload never changes, and the coordinator removes payloads that are no longer
     // needed.
-    expect(payloads.namesOf('j/g/0')).toEqual([...names, names[2]]);
+    expect(payloads.listNames('j/g/0')).toEqual([...names, names[2]]);
   });
 
   it('ends with one slow partial save, however many fell due meanwhile', async () => {
@@ -309,7 +309,7 @@ describe('AttemptRunner', () => {
     try {
       const { run, controlPlane, engines } = await startAttempt(undefined, { partialSaveIntervalMs: 10 });
       let fail: () => void = () => undefined;
-      const slow = new Promise<never>((_, reject) => (fail = () => reject(errorOf('VALIDATION_FAILED'))));
+      const slow = new Promise<never>((_, reject) => (fail = () => reject(createError('VALIDATION_FAILED'))));
       controlPlane.on('request.save', () => slow);
       engines.generate = async (_, { onTokens }) => {
         onTokens!({ tokenIds: [1], text: 'x', tokenCount: 1 });
@@ -329,7 +329,7 @@ describe('AttemptRunner', () => {
     const { run, controlPlane, engines } = await startAttempt();
     engines.generate = async (_, { onTokens }) => {
       onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: 2 });
-      throw errorOf('ENGINE_ERROR');
+      throw createError('ENGINE_ERROR');
     };
     expect(await run()).toBe('engine-error');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({
@@ -365,7 +365,7 @@ describe('AttemptRunner', () => {
       refuse(outcome !== 'busy');
       return { released: true, reason: 'released' };
     });
-    engines.generate = () => Promise.reject(errorOf('ENGINE_BUSY'));
+    engines.generate = () => Promise.reject(createError('ENGINE_BUSY'));
     expect(await run()).toBe('no-server');
     expect(controlPlane.of('lb.release').map(({ outcome }) => outcome)).toEqual(['busy', 'aborted']);
   });
@@ -374,7 +374,7 @@ describe('AttemptRunner', () => {
     const { run, controlPlane, engines, attempt } = await startAttempt(() => ({ setbacks: 9 }), {
       engineFailurePauseMs: 60_000,
     });
-    engines.generate = () => Promise.reject(errorOf('ENGINE_ERROR'));
+    engines.generate = () => Promise.reject(createError('ENGINE_ERROR'));
     const running = run();
     await expect.poll(() => controlPlane.of('lb.release')).toHaveLength(1);
     expect(controlPlane.of('request.fail')).toEqual([]);
@@ -401,7 +401,7 @@ describe('AttemptRunner', () => {
 
   it('does not repeat a request that the engine refused', async () => {
     const { run, controlPlane, engines } = await startAttempt();
-    engines.generate = () => Promise.reject(errorOf('ENGINE_REJECTED'));
+    engines.generate = () => Promise.reject(createError('ENGINE_REJECTED'));
     expect(await run()).toBe('engine-rejected');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'engine-rejected', retryable: false });
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'rejected' });
@@ -410,7 +410,7 @@ describe('AttemptRunner', () => {
   it('reports nothing more about an attempt of another worker', async () => {
     const { run, controlPlane } = await startAttempt();
     controlPlane.on('request.complete', () => {
-      throw errorOf('FENCED');
+      throw createError('FENCED');
     });
     expect(await run()).toBe('fenced');
     expect(controlPlane.of('request.fail')).toEqual([]);
@@ -418,10 +418,10 @@ describe('AttemptRunner', () => {
 
   it('repeats the report of its end until it is accepted', async () => {
     const { run, controlPlane, payloads } = await startAttempt();
-    payloads.putErrors.push(errorOf('PAYLOAD_STORE_FULL'), errorOf('UNAVAILABLE'));
+    payloads.putErrors.push(createError('PAYLOAD_STORE_FULL'), createError('UNAVAILABLE'));
     let tries = 0;
     controlPlane.on('request.complete', () => {
-      if (++tries < 3) throw errorOf('TIMEOUT');
+      if (++tries < 3) throw createError('TIMEOUT');
       return { state: 'finished', groupAccepted: true, roundCompleted: true };
     });
     expect(await run()).toBe('finished');
@@ -430,9 +430,9 @@ describe('AttemptRunner', () => {
 
   it.each(['INTERNAL', 'VALIDATION_FAILED'] as const)('reports unclaimed if its end is answered %s', async (code) => {
     const { run, controlPlane, engines } = await startAttempt();
-    engines.generate = () => Promise.reject(errorOf('ENGINE_REJECTED'));
+    engines.generate = () => Promise.reject(createError('ENGINE_REJECTED'));
     controlPlane.on('request.fail', ({ reason }) => {
-      if (reason !== 'unclaimed') throw errorOf(code);
+      if (reason !== 'unclaimed') throw createError(code);
       return { state: 'pending' };
     });
     expect(await run()).toBe('lost');
@@ -470,7 +470,7 @@ describe('AttemptRunner', () => {
     const { run, controlPlane, registry } = await startAttempt();
     for (const operation of ['request.complete', 'request.fail'] as const) {
       controlPlane.on(operation, () => {
-        throw errorOf('INTERNAL');
+        throw createError('INTERNAL');
       });
     }
     expect(await run()).toBe('lost');
@@ -488,7 +488,7 @@ describe('AttemptRunner', () => {
 
   it('hands the request back when its tokens cannot be stored', async () => {
     const { run, controlPlane, payloads } = await startAttempt(undefined, { transitionDeadlineMs: 40 });
-    for (let count = 0; count < 20; count++) payloads.putErrors.push(errorOf('PAYLOAD_STORE_FULL'));
+    for (let count = 0; count < 20; count++) payloads.putErrors.push(createError('PAYLOAD_STORE_FULL'));
     expect(await run()).toBe('payload-full');
     const [fail] = controlPlane.of('request.fail');
     expect(fail).toMatchObject({ reason: 'payload-full', retryable: true, lostTokens: expect.any(Number) });
@@ -507,7 +507,7 @@ describe('AttemptRunner', () => {
     const { run, controlPlane, payloads } = await startAttempt();
     setFailpoints('worker.complete.between-release-and-complete=throw');
     await run();
-    expect(payloads.namesOf('j/g/0')).toHaveLength(1);
+    expect(payloads.listNames('j/g/0')).toHaveLength(1);
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'finished' });
     expect(controlPlane.of('request.complete')).toEqual([]);
   });

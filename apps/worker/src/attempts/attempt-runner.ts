@@ -190,7 +190,7 @@ export class AttemptRunner {
       return this.reporter.complete(attempt, { finishReason, engineFinishReason }, segment, storeAgain);
     }
     if ('stopped' in generated) return this.handBack(attempt, segment);
-    const failure = 'stoppedByEngine' in generated ? engineAbort(lease) : failureOf(generated.error);
+    const failure = 'stoppedByEngine' in generated ? engineAbort(lease) : toFailure(generated.error);
     await this.pause(attempt, generated);
     return this.reporter.fail(attempt, failure, segment);
   }
@@ -283,7 +283,7 @@ const FAILURES: Record<FailureKind, Pick<Failure, 'reason' | 'retryable'>> = {
   failed: { reason: 'engine-error', retryable: true },
 };
 
-function failureOf(error: Error): Failure {
+function toFailure(error: Error): Failure {
   return { ...FAILURES[classifyFailure(error)], message: error.message };
 }
 

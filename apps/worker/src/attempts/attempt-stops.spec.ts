@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WorkerSession } from '@broomwagon/generation';
 import { describe, expect, it } from 'vitest';
 import { BroomwagonError } from '@broomwagon/contracts';
-import { errorOf, LEASE, streamUntilStopped, WORKER } from '../worker.fixture';
+import { createError, LEASE, streamUntilStopped, WORKER } from '../worker.fixture';
 import { identity, startAttempt } from './attempt.fixture';
 
 const REFUSED = new BroomwagonError('ENGINE_UNREACHABLE', 'refused', { details: { code: 'ECONNREFUSED' } });
@@ -89,8 +89,8 @@ describe('an attempt that is stopped', () => {
   });
 
   it.each([
-    ['the engine has answered', [errorOf('ENGINE_ERROR'), errorOf('ENGINE_UNREACHABLE')], 3],
-    ['nothing listens there any more', [errorOf('ENGINE_ERROR'), REFUSED, errorOf('ENGINE_ERROR')], 2],
+    ['the engine has answered', [createError('ENGINE_ERROR'), createError('ENGINE_UNREACHABLE')], 3],
+    ['nothing listens there any more', [createError('ENGINE_ERROR'), REFUSED, createError('ENGINE_ERROR')], 2],
   ] as const)('keeps its lease and reports nothing until %s', async (_, errors, calls) => {
     const { run, controlPlane, attempt, engines } = await startAttempt();
     engines.abortErrors.push(...errors);
@@ -116,11 +116,11 @@ describe('an attempt that is stopped', () => {
     ['its lease is void', 1_000],
   ])('keeps the lease of a stalled stream, and reports nothing, until %s', async (until, refusals) => {
     const { run, controlPlane, attempt, engines } = await startAttempt();
-    engines.abortErrors.push(...Array.from({ length: refusals }, () => errorOf('ENGINE_ERROR')));
+    engines.abortErrors.push(...Array.from({ length: refusals }, () => createError('ENGINE_ERROR')));
     engines.generate = (_, { onTokens, onUnstopped }) => {
       onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: 2 });
       onUnstopped!();
-      return Promise.reject(errorOf('ENGINE_STALLED'));
+      return Promise.reject(createError('ENGINE_STALLED'));
     };
     const ended: number[] = [];
     controlPlane

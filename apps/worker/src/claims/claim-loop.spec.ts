@@ -2,7 +2,7 @@ import type { Claim } from '@broomwagon/contracts';
 import { WorkerSession } from '@broomwagon/generation';
 import { describe, expect, it } from 'vitest';
 import { AttemptRegistry } from '../attempts/attempt-registry';
-import { errorOf, streamUntilStopped, WORKER, workerBench } from '../worker.fixture';
+import { createError, streamUntilStopped, WORKER, workerBench } from '../worker.fixture';
 import { WorkerLifecycle } from '../worker-lifecycle';
 import type { WorkerConfig } from '../worker.config';
 import { ClaimLoop } from './claim-loop';
@@ -47,7 +47,7 @@ describe('ClaimLoop', () => {
     let tries = 0;
     controlPlane.on('request.claim', () => {
       tries++;
-      if (tries === 1) throw errorOf('TIMEOUT');
+      if (tries === 1) throw createError('TIMEOUT');
       return tries === 2 ? { claims: [claim()] } : new Promise(() => undefined);
     });
     loop.start();
@@ -61,7 +61,7 @@ describe('ClaimLoop', () => {
   it('claims again, under a new id, when the pool was paused', async () => {
     const { loop, controlPlane, claim } = await start(0);
     controlPlane.on('request.claim', () => {
-      if (controlPlane.of('request.claim').length <= 2) throw errorOf('POOL_PAUSED');
+      if (controlPlane.of('request.claim').length <= 2) throw createError('POOL_PAUSED');
       return controlPlane.of('request.complete').length === 0 ? { claims: [claim()] } : new Promise(() => undefined);
     });
     loop.start();
@@ -90,7 +90,7 @@ describe('ClaimLoop', () => {
   it.each(['FENCED', 'WORKER_NOT_FOUND'] as const)('registers again when a claim is answered %s', async (code) => {
     const { loop, controlPlane } = await start(0);
     controlPlane.on('request.claim', ({ workerEpoch }) => {
-      if (workerEpoch === WORKER.workerEpoch) throw errorOf(code);
+      if (workerEpoch === WORKER.workerEpoch) throw createError(code);
       return new Promise(() => undefined);
     });
     let epoch = 3;
@@ -105,7 +105,7 @@ describe('WorkerLifecycle', () => {
   it('ends at once when it was never registered', async () => {
     const { loop, module, controlPlane } = await start(0);
     controlPlane.on('worker.register', () => {
-      throw errorOf('UNAVAILABLE');
+      throw createError('UNAVAILABLE');
     });
     loop.start();
     await expect.poll(() => controlPlane.of('worker.register').length).toBeGreaterThan(0);

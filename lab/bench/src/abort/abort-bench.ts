@@ -70,7 +70,7 @@ export async function benchAbort(stage: Stage, isQuick: boolean): Promise<{ repo
       planMs: significant(planMs),
       rows,
     };
-    return { report, text: textOf(report) };
+    return { report, text: formatReport(report) };
   } finally {
     progress.end();
   }
@@ -82,7 +82,7 @@ async function measure(client: TypedClient, pool: string, inFlight: InFlight, ki
   // The first aborts do not count: V8 compiles the code meanwhile.
   for (let index = -Math.ceil(aborts / 10); index < aborts; index++) {
     const { selector, requestId } = inFlight.next(kind);
-    const told = inFlight.toldOf(requestId);
+    const told = inFlight.waitForAbort(requestId);
     const startedAtMs = performance.now();
     const body: AbortRequestsRequest = { abortId: `${kind}${index}`, waitMs: WAIT_MS, ...selector };
     const { results } = await client.call(pool, 'request.abort', body, { timeoutMs: 2 * WAIT_MS });
@@ -95,7 +95,7 @@ async function measure(client: TypedClient, pool: string, inFlight: InFlight, ki
   return { answer: summarizeLatencies(answers), command: summarizeLatencies(commands) };
 }
 
-function textOf({ rows, inFlight, planMs }: AbortReport): string {
+function formatReport({ rows, inFlight, planMs }: AbortReport): string {
   const cells = rows.map(({ kind, answer, command }) => [
     KINDS[kind],
     ...[answer.p50Ms, answer.p99Ms, command.p50Ms, command.p99Ms].map((value) => value.toFixed(2)),

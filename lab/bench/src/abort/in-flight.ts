@@ -68,7 +68,7 @@ export class InFlight {
   }
 
   /** Resolves with the time (`performance.now`) at which the holder of the request gets the abort command. */
-  toldOf(requestId: string): Promise<number> {
+  waitForAbort(requestId: string): Promise<number> {
     return new Promise((resolve) => this.waiting.set(requestId, resolve));
   }
 

@@ -5,7 +5,7 @@ import { plainTable } from '../table';
 import type { Scaling } from './scaling';
 import {
   OPEN_RATES,
-  ratesOf,
+  listRates,
   type CpuMicroseconds,
   type OverOtherBuild,
   type Row,
@@ -70,7 +70,7 @@ export function acquireReport(throughput: Throughput, scaling: Scaling, rounds: 
     rows: throughput.rows.map((row) => ({
       name: row.name,
       label: row.label,
-      perSecond: Math.round(median(ratesOf(row))),
+      perSecond: Math.round(median(listRates(row))),
       p50Ms: over(row, 'p50Ms'),
       p95Ms: over(row, 'p95Ms'),
       p99Ms: over(row, 'p99Ms'),
@@ -102,7 +102,7 @@ export function acquireText(report: AcquireReport, throughput: Throughput, scali
   });
   const costs = report.costs.map(({ label, cpuMicroseconds, perSecond }, index) => {
     const sized = scaling.pools[index]!;
-    const ratio = scaling.ratio(sized.pool, scaling.baselineOf(sized));
+    const ratio = scaling.ratio(sized.pool, scaling.findBaseline(sized));
     return [label, cpuMicroseconds.toFixed(1), ratio.toFixed(2), perSecond.toLocaleString('en')];
   });
   const { echo, acquire } = report.cpuMicroseconds;

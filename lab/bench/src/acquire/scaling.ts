@@ -131,7 +131,7 @@ export class Scaling {
   }
 
   /** The pool of the same kind that this pool is compared with. */
-  baselineOf({ pool }: SizedPool): string {
+  findBaseline({ pool }: SizedPool): string {
     const kind = pool.split('-')[0];
     return this.pools.find((sized) => sized.pool.startsWith(`${kind}-`))!.pool;
   }

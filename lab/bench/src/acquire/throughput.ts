@@ -131,9 +131,9 @@ export class Throughput {
       this.rows.push({ name, label, job, results: [] });
     // Same order as CPU_PROCESSES.
     const processIds = [replica, redis.pid ?? 0, this.stage.generator.processId, nats.pid ?? 0, echo];
-    const loadOf = (pool: string) => ({ pool, workers: workers.get(pool)!, warmUpMs, measureMs, processIds });
-    const raw = loadOf('raw');
-    const one = loadOf('replicas-1');
+    const buildLoad = (pool: string) => ({ pool, workers: workers.get(pool)!, warmUpMs, measureMs, processIds });
+    const raw = buildLoad('raw');
+    const one = buildLoad('replicas-1');
     add('echo', `raw nats.js echo, window ${WINDOW}`, { ...raw, kind: 'echo', subject: ECHO_SUBJECT, window: WINDOW });
     add('script', `raw FCALL of acquire, window ${WINDOW}`, {
       ...raw,
@@ -151,7 +151,7 @@ export class Throughput {
     for (const replicas of REPLICAS.slice(1)) {
       const pool = `replicas-${replicas}`;
       const label = `acquire+release, window ${WINDOW}, ${replicas} replicas`;
-      add(`replicas-${replicas}`, label, { ...loadOf(pool), kind: 'pairs', window: WINDOW });
+      add(`replicas-${replicas}`, label, { ...buildLoad(pool), kind: 'pairs', window: WINDOW });
     }
     const burst: Job = { ...one, kind: 'many', count: BURST, measureMs: measureMs * BURST_FACTOR };
     add('many', `acquire-many of ${BURST}`, burst);
@@ -160,7 +160,7 @@ export class Throughput {
       add(`open-${ratePerSecond}`, `acquire+release, open loop, ${ratePerSecond}/s`, job);
     }
     if (this.against) {
-      const load = { ...loadOf(AGAINST), window: WINDOW, processIds: this.againstProcessIds };
+      const load = { ...buildLoad(AGAINST), window: WINDOW, processIds: this.againstProcessIds };
       add('acquire-against', `acquire, window ${WINDOW}, the other build`, { ...load, kind: 'acquire' });
       add('pairs-against', `acquire+release, window ${WINDOW}, the other build`, { ...load, kind: 'pairs' });
     }
@@ -211,7 +211,7 @@ export class Throughput {
 
   /** Rate of this row, as a multiple of the other row's. */
   ratio(name: RowName, other: RowName): number {
-    return medianRatio(ratesOf(this.row(name)), ratesOf(this.row(other)));
+    return medianRatio(listRates(this.row(name)), listRates(this.row(other)));
   }
 
   /** CPU time of each process for one request of this row, microseconds. */
@@ -245,6 +245,6 @@ export async function warmUp(stage: Stage, pool: string, workers: readonly Bench
   await stage.generator.ask(job);
 }
 
-export function ratesOf(row: Row): number[] {
+export function listRates(row: Row): number[] {
   return row.results.map(({ perSecond }) => perSecond);
 }

@@ -157,7 +157,7 @@ class CoordinatorBench {
     }
     ({ report: payload } = await measurePayloads(this.stage, payloadRounds));
     const report = this.report(payload);
-    return { report, text: textOf(report) };
+    return { report, text: formatReport(report) };
   }
 
   /** Measures every row once, all within a few seconds. */
@@ -265,7 +265,7 @@ class CoordinatorBench {
     return median(this.rates.get(row)!);
   }
 
-  private cpuOf(row: RowName): { coordinatorMicroseconds?: number; redisMicroseconds?: number } {
+  private computeCpu(row: RowName): { coordinatorMicroseconds?: number; redisMicroseconds?: number } {
     const values = this.cpu.get(row);
     if (!values) return {};
     const [coordinator, redis] = [0, 1].map((process) =>
@@ -296,19 +296,28 @@ class CoordinatorBench {
         name,
         label: ROWS[name],
         perSecond: Math.round(this.median(name)),
-        ...this.cpuOf(name),
+        ...this.computeCpu(name),
       })),
       large: this.large,
       queues: this.queues.map((queue) => ({
         groups: queue.groups,
-        operations: queue.costsOf().map((cost) => ({ ...cost, microseconds: significant(cost.microseconds) })),
+        operations: queue.computeCosts().map((cost) => ({ ...cost, microseconds: significant(cost.microseconds) })),
       })),
       payload,
     };
   }
 }
 
-function textOf({ machine, rounds, ratios, rows, large, queues, cutFanoutMs, payload }: CoordinatorReport): string {
+function formatReport({
+  machine,
+  rounds,
+  ratios,
+  rows,
+  large,
+  queues,
+  cutFanoutMs,
+  payload,
+}: CoordinatorReport): string {
   const count = (value: number) => Math.round(value).toLocaleString('en');
   const rowCells = rows.map(({ label, perSecond, coordinatorMicroseconds: ours, redisMicroseconds: redis }) => [
     label,

@@ -114,7 +114,7 @@ export class LongQueue {
   }
 
   /** Microseconds of each operation. */
-  costsOf(): { operation: Operation; microseconds: number }[] {
+  computeCosts(): { operation: Operation; microseconds: number }[] {
     return OPERATIONS.map((operation) => ({ operation, microseconds: median(this.costs.get(operation)!) }));
   }
 

@@ -1,4 +1,4 @@
-import { type Claim, type Epoch, subjectOf } from '@broomwagon/contracts';
+import { type Claim, type Epoch, buildSubject } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import { readToEnd } from '@broomwagon/testing';
 import { formatPayloadRef } from '../../../../libs/state/src/payload/payload-ref';
@@ -108,7 +108,7 @@ export class RoundFlow {
 
   /** Confirms cuts: the tokens go with their groups to the long-tail queue. */
   requeue(held: readonly HeldClaim[]): Promise<JobResult> {
-    const bodies = held.map((one) => bodyOf(this.pool, one, { reason: 'aborted', retryable: true }));
+    const bodies = held.map((one) => buildBody(this.pool, one, { reason: 'aborted', retryable: true }));
     return this.list('request.fail', bodies);
   }
 
@@ -127,7 +127,7 @@ export class RoundFlow {
     bodies: string[],
     options: { window?: number; keepReplies?: boolean } = {},
   ): Promise<JobResult> {
-    const subject = subjectOf(this.pool, operation);
+    const subject = buildSubject(this.pool, operation);
     const { processIds } = this;
     return this.stage.generator.ask({ kind: 'list', subject, bodies, window: WINDOW, processIds, ...options });
   }
@@ -135,10 +135,10 @@ export class RoundFlow {
 
 /** Bodies of `request.complete`, each with a segment. */
 export function completions(pool: string, held: readonly HeldClaim[]): string[] {
-  return held.map((one) => bodyOf(pool, one, { finishReason: 'stop' }));
+  return held.map((one) => buildBody(pool, one, { finishReason: 'stop' }));
 }
 
-function bodyOf(pool: string, { claim: { job, requestId, attempt }, worker }: HeldClaim, more: object): string {
+function buildBody(pool: string, { claim: { job, requestId, attempt }, worker }: HeldClaim, more: object): string {
   const segment = {
     attempt,
     serverId: 'server-0',

@@ -54,12 +54,12 @@ export class ScriptFlow {
       await this.rounds.submit(pool, { job, roundId: 'round', trainerEpoch }, groups);
     }
     const fences: AttemptFence[] = [];
-    const claimPerSecond = await rateOf(neededGroups * samples, async (index) => {
+    const claimPerSecond = await measureRate(neededGroups * samples, async (index) => {
       const { claims } = await this.requests.claim(pool, { claimId: `${job}-${index}`, ...worker, max: 1 });
       const { requestId, attempt } = claims[0]!;
       fences.push({ requestId, attempt, ...worker });
     });
-    const completePerSecond = await rateOf(fences.length, async (index) => {
+    const completePerSecond = await measureRate(fences.length, async (index) => {
       const fence = fences[index]!;
       const ref = `redis~${pool}~${job}~tokens~1`;
       const segment = {
@@ -82,7 +82,7 @@ export class ScriptFlow {
 }
 
 /** @returns calls per second, with `WINDOW` calls at once */
-async function rateOf(count: number, work: (index: number) => Promise<void>): Promise<number> {
+async function measureRate(count: number, work: (index: number) => Promise<void>): Promise<number> {
   const startedAtMs = performance.now();
   let next = 0;
   const lane = async (): Promise<void> => {

@@ -68,8 +68,8 @@ export async function benchCost(
   } finally {
     progress.end();
   }
-  const rows = cost.rows.map(summaryOf);
-  const text = `${textOf(rows)}\nBytes of a live lease: ${bytesPerLease.before} before, ${bytesPerLease.after} after`;
+  const rows = cost.rows.map(summarise);
+  const text = `${formatRows(rows)}\nBytes of a live lease: ${bytesPerLease.before} before, ${bytesPerLease.after} after`;
   return { report: { measuredAt: new Date().toISOString(), against, rounds, rows, bytesPerLease }, text };
 }
 
@@ -105,13 +105,13 @@ class Cost {
 
   /** Measures the memory of live leases, each for a request of its own. */
   async bytesPerLease(): Promise<Bytes> {
-    const bytesOf = async (build: Build): Promise<number> => {
+    const measureBytes = async (build: Build): Promise<number> => {
       const entries = build.entries('ten', LEASES, () => ({}));
       const bytesBefore = await usedBytes(build);
-      for (const page of pagesOf(entries, BATCH)) granted(await build.leases.acquire('ten', page));
+      for (const page of splitPages(entries, BATCH)) granted(await build.leases.acquire('ten', page));
       return Math.round(((await usedBytes(build)) - bytesBefore) / LEASES);
     };
-    return { before: await bytesOf(this.before), after: await bytesOf(this.after) };
+    return { before: await measureBytes(this.before), after: await measureBytes(this.after) };
   }
 
   private async lone(build: Build, pool: Pool, request: string, note = ''): Promise<void> {
@@ -126,23 +126,23 @@ class Cost {
 
   /** Sends batches one after the other, as the load-balancer forms them from simultaneous single calls. */
   private async batches(build: Build): Promise<void> {
-    const pages = pagesOf(build.entries('some', BATCHES * BATCH, REQUESTS['without constraints']!), BATCH);
+    const pages = splitPages(build.entries('some', BATCHES * BATCH, REQUESTS['without constraints']!), BATCH);
     await this.note(build, `acquire in a batch of ${BATCH}`, BATCHES * BATCH, async () => {
       for (const page of pages) granted(await build.leases.acquire('some', page));
     });
     await this.note(build, `release in a batch of ${BATCH}`, BATCHES * BATCH, async () => {
-      for (const page of pages) await build.leases.release('some', page.map(nameOf));
+      for (const page of pages) await build.leases.release('some', page.map(pickAcquireId));
     });
   }
 
   /** Sends all pages at once, as for `lb.acquire-many`. */
   private async burst(build: Build): Promise<void> {
-    const pages = pagesOf(build.entries('some', BURST, REQUESTS['without constraints']!), LIMITS.page);
+    const pages = splitPages(build.entries('some', BURST, REQUESTS['without constraints']!), LIMITS.page);
     await this.note(build, `acquire in a burst of ${BURST}`, BURST, async () => {
       for (const reply of await Promise.all(pages.map((page) => build.leases.acquire('some', page)))) granted(reply);
     });
     await this.note(build, `release in a burst of ${BURST}`, BURST, async () => {
-      await Promise.all(pages.map((page) => build.leases.release('some', page.map(nameOf))));
+      await Promise.all(pages.map((page) => build.leases.release('some', page.map(pickAcquireId))));
     });
   }
 
@@ -190,13 +190,13 @@ async function spentMicroseconds({ redis }: Build): Promise<number> {
   return (seconds('user') + seconds('sys')) * 1_000_000;
 }
 
-function pagesOf(items: readonly AcquireEntry[], size: number): AcquireEntry[][] {
+function splitPages(items: readonly AcquireEntry[], size: number): AcquireEntry[][] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, page) =>
     items.slice(page * size, (page + 1) * size),
   );
 }
 
-function nameOf({ acquireId }: AcquireEntry): { acquireId: string } {
+function pickAcquireId({ acquireId }: AcquireEntry): { acquireId: string } {
   return { acquireId };
 }
 
@@ -206,7 +206,7 @@ function granted({ results }: { results: object[] }): void {
 }
 
 /** Medians over the rounds, and median and quartiles of the ratio within a round. */
-function summaryOf({ operation, before, after }: Row) {
+function summarise({ operation, before, after }: Row) {
   const ratios = after.map((cost, round) => cost / before[round]!).toSorted((one, other) => one - other);
   return {
     operation,
@@ -218,7 +218,7 @@ function summaryOf({ operation, before, after }: Row) {
   };
 }
 
-function textOf(rows: readonly ReturnType<typeof summaryOf>[]): string {
+function formatRows(rows: readonly ReturnType<typeof summarise>[]): string {
   const cells = rows.map((row) => [
     row.operation,
     String(row.beforeMicroseconds),

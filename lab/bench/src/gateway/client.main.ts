@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { answerParent } from '../child';
 import { summarizeLatencies, type LatencySummary } from '../arithmetic';
-import { cpuSecondsOf } from '../generator/cpu-time';
+import { readCpuSeconds } from '../generator/cpu-time';
 
 /** Jobs of the program. */
 export type ClientJob =
@@ -61,7 +61,7 @@ async function atRate({ url, body, perSecond, ms }: Extract<ClientJob, { kind: '
 
 async function closedLoop(job: Extract<ClientJob, { kind: 'closed' }>): Promise<ClientResult> {
   const { url, body, inFlight, ms, processIds } = job;
-  const cpuSeconds = () => processIds.reduce((sum, id) => sum + cpuSecondsOf(id), 0);
+  const cpuSeconds = () => processIds.reduce((sum, id) => sum + readCpuSeconds(id), 0);
   const cpuAtStart = cpuSeconds();
   const endsAtMs = performance.now() + ms;
   let completed = 0;

@@ -50,7 +50,10 @@ const LOGPROB = Math.fround(-0.123_456_78);
 const streams = new Set<Stream>();
 let tokens = 0;
 
-function answerOf({ rid, return_logprob: hasLogprobs, sampling_params: { max_new_tokens: all } }: Body, from: number) {
+function createAnswer(
+  { rid, return_logprob: hasLogprobs, sampling_params: { max_new_tokens: all } }: Body,
+  from: number,
+) {
   return (to: number): string => {
     const ids = Array.from({ length: to - from }, (_, index) => 1_000 + ((from + index) % 100_000));
     tokens += ids.length;
@@ -73,12 +76,12 @@ function answerOf({ rid, return_logprob: hasLogprobs, sampling_params: { max_new
 function generate(body: Body, response: ServerResponse): void {
   const { stream, bench, sampling_params: sampling } = body;
   if (!stream) {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(answerOf(body, 0)(sampling.max_new_tokens));
+    response.writeHead(200, { 'content-type': 'application/json' }).end(createAnswer(body, 0)(sampling.max_new_tokens));
     return;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   if (bench === undefined) {
-    response.end(`data: ${answerOf(body, 0)(sampling.max_new_tokens)}\n\ndata: [DONE]\n\n`);
+    response.end(`data: ${createAnswer(body, 0)(sampling.max_new_tokens)}\n\ndata: [DONE]\n\n`);
     return;
   }
   // Streams start at different times, so that their chunks are not all sent together.
@@ -97,7 +100,7 @@ setInterval(() => {
     stream.dueMs += 1_000 / chunksPerSecond;
     const all = stream.body.sampling_params.max_new_tokens;
     const to = Math.min(all, stream.made + tokensPerChunk);
-    stream.response.write(`data: ${answerOf(stream.body, stream.made)(to)}\n\n`);
+    stream.response.write(`data: ${createAnswer(stream.body, stream.made)(to)}\n\n`);
     stream.made = to;
     if (to < all) continue;
     streams.delete(stream);
@@ -105,7 +108,7 @@ setInterval(() => {
   }
 }, TICK_MS);
 
-async function bodyOf(request: IncomingMessage): Promise<Body> {
+async function readBody(request: IncomingMessage): Promise<Body> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return JSON.parse(Buffer.concat(chunks).toString()) as Body;
@@ -113,7 +116,7 @@ async function bodyOf(request: IncomingMessage): Promise<Body> {
 
 const server = createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
   const answer = ANSWERS.get(request.url!);
-  if (request.url === '/generate') void bodyOf(request).then((body) => generate(body, response));
+  if (request.url === '/generate') void readBody(request).then((body) => generate(body, response));
   else response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(answer);
 });
 

@@ -3,13 +3,13 @@ import { loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { median, medianRatio, significant } from '../arithmetic';
 import type { Child } from '../child';
-import { cpuSecondsOf } from '../generator/cpu-time';
+import { readCpuSeconds } from '../generator/cpu-time';
 import { Progress } from '../progress';
 import type { Stage } from '../stage';
 import { plainTable } from '../table';
 import type { ClientJob, ClientResult } from './client.main';
 import type { EngineCounts } from './engine.main';
-import { SINGLE_TOKENS, startWays, urlOf, type Way, type WayResults } from './ways';
+import { SINGLE_TOKENS, startWays, toUrl, type Way, type WayResults } from './ways';
 
 const RATE = 200;
 const IN_FLIGHT = 32;
@@ -41,13 +41,13 @@ class GatewayLoad {
 
   async latency({ port }: Way): Promise<ClientResult> {
     return whole(
-      await this.client.ask({ kind: 'rate', url: urlOf(port), body: SHORT, perSecond: RATE, ms: MEASURE_MS }),
+      await this.client.ask({ kind: 'rate', url: toUrl(port), body: SHORT, perSecond: RATE, ms: MEASURE_MS }),
     );
   }
 
   /** Sends requests with `inFlight` at a time. @returns requests per second, and CPU seconds of the way per request */
   async requests({ port, processIds }: Way, body: string, inFlight: number) {
-    const job = { kind: 'closed', url: urlOf(port), body, inFlight, ms: MEASURE_MS, processIds } as const;
+    const job = { kind: 'closed', url: toUrl(port), body, inFlight, ms: MEASURE_MS, processIds } as const;
     const { completed, cpuSeconds = Number.NaN } = whole(await this.client.ask(job));
     return { perSecond: completed / (MEASURE_MS / 1_000), cpuSeconds: cpuSeconds / completed };
   }
@@ -56,9 +56,9 @@ class GatewayLoad {
   async cpuPerToken({ port, processIds: [processId] }: Way, isStreamed: boolean, ageMs: number): Promise<number> {
     await this.open(port, STREAMING, { stream: isStreamed, chunksPerSecond: 50, tokensPerChunk: 1 });
     await delay(ageMs);
-    const before = { cpu: cpuSecondsOf(processId!), ...(await this.engine.ask()) };
+    const before = { cpu: readCpuSeconds(processId!), ...(await this.engine.ask()) };
     await delay(MEASURE_MS);
-    const after = { cpu: cpuSecondsOf(processId!), ...(await this.engine.ask()) };
+    const after = { cpu: readCpuSeconds(processId!), ...(await this.engine.ask()) };
     await this.close();
     return ((after.cpu - before.cpu) * 1e6) / (after.tokens - before.tokens);
   }
@@ -147,7 +147,7 @@ export async function benchGateway(
     bytesPerToken,
     ways: ways.map(({ port: _port, processIds: _ids, ...results }) => results),
   };
-  return { report, text: `${tableOf(ways)}\n\n${summaryOf(report)}` };
+  return { report, text: `${formatTable(ways)}\n\n${formatSummary(report)}` };
 }
 
 /** Warms the way up, so that V8's compiler is not measured: it takes a quarter of the CPU of the first requests. */
@@ -183,20 +183,20 @@ async function measure(load: GatewayLoad, way: WayResults): Promise<void> {
 async function memoryPerToken(load: GatewayLoad, gateway: Way): Promise<number> {
   await load.open(gateway.port, LONG_RESPONSES, { stream: false, chunksPerSecond: 5, tokensPerChunk: 64 });
   await delay(2_000);
-  const before = { ...(await memoryOf(gateway)), ...(await load.engine.ask()) };
+  const before = { ...(await readMemory(gateway)), ...(await load.engine.ask()) };
   await delay(20_000);
-  const after = { ...(await memoryOf(gateway)), ...(await load.engine.ask()) };
+  const after = { ...(await readMemory(gateway)), ...(await load.engine.ask()) };
   await load.close();
   return significant((after.bytes - before.bytes) / (after.tokens - before.tokens), 3);
 }
 
 async function memoryPerStream(load: GatewayLoad, gateway: Way) {
-  const before = await memoryOf(gateway);
+  const before = await readMemory(gateway);
   await load.open(gateway.port, OPEN_STREAMS, { stream: true, chunksPerSecond: 0.5, tokensPerChunk: 1 });
   // Each stream receives at least one chunk meanwhile.
   await delay(6_000);
   const { streams } = await load.engine.ask();
-  const after = await memoryOf(gateway);
+  const after = await readMemory(gateway);
   await load.close();
   return {
     streams,
@@ -206,13 +206,13 @@ async function memoryPerStream(load: GatewayLoad, gateway: Way) {
 }
 
 /** Memory of a process after a garbage collection: of objects and buffers, and resident. */
-async function memoryOf({ port, processIds }: Way): Promise<{ bytes: number; residentBytes: number }> {
+async function readMemory({ port, processIds }: Way): Promise<{ bytes: number; residentBytes: number }> {
   const processId = processIds[0]!;
   process.kill(processId, 'SIGUSR2');
   await delay(1_000);
   process.kill(processId, 'SIGUSR2');
   await delay(500);
-  const page = await (await fetch(`${urlOf(port)}/metrics`)).text();
+  const page = await (await fetch(`${toUrl(port)}/metrics`)).text();
   const value = (name: string): number => Number(new RegExp(`^\\w*${name}(?:{.*})? (\\S+)$`, 'm').exec(page)?.[1]);
   const pages = Number(readFileSync(`/proc/${processId}/statm`, 'latin1').split(' ')[1]);
   return {
@@ -227,7 +227,7 @@ function whole(result: ClientResult): ClientResult {
   return result;
 }
 
-function tableOf(ways: WayResults[]): string {
+function formatTable(ways: WayResults[]): string {
   const cell = (values: number[], digits: number) => (values.length === 0 ? '' : median(values).toFixed(digits));
   const head = [
     '',
@@ -254,7 +254,7 @@ function tableOf(ways: WayResults[]): string {
   );
 }
 
-function summaryOf(report: Record<string, unknown>): string {
+function formatSummary(report: Record<string, unknown>): string {
   const rows: [string, string, string][] = [
     [`added p50 at ${RATE}/s, ms`, 'addedP50Ms', 'at most 2'],
     ['added p99, ms', 'addedP99Ms', 'at most 10'],

@@ -27,7 +27,7 @@ export interface WayResults extends Way {
 /** A gateway that sends each token of a stream at once, however old the stream is. */
 export const SINGLE_TOKENS = 'each token at once';
 
-export const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
+export const toUrl = (port: number): string => `http://127.0.0.1:${port}`;
 
 /**
  * @param peer name of an entry of `PEERS`
@@ -43,10 +43,10 @@ export async function startWays(
   await stage.startApp('load-balancer', 'balancer', [POOL], stage.services.redis);
   const gateway = await startGateway(stage, 'gateway');
   const second = await startGateway(stage, 'gateway-2', { STREAM_BURSTS_AFTER_MS: '0' });
-  const added = await fetch(`${urlOf(gateway.port)}/add_worker?url=${urlOf(enginePort)}`, { method: 'POST' });
+  const added = await fetch(`${toUrl(gateway.port)}/add_worker?url=${toUrl(enginePort)}`, { method: 'POST' });
   if (added.status !== 200) throw new Error(`The engine was not added: ${await added.text()}`);
   const passThrough = stage.child<{ engine: string }, { port: number }>('gateway/pass-through.main.js');
-  const passThroughPort = (await passThrough.ask({ engine: urlOf(enginePort) })).port;
+  const passThroughPort = (await passThrough.ask({ engine: toUrl(enginePort) })).port;
   const splitter = stage.child<{ ports: number[] }, { port: number }>('gateway/splitter.main.js');
   const { port } = await splitter.ask({ ports: [gateway.port, second.port] });
   const ways: Way[] = [
@@ -56,7 +56,7 @@ export async function startWays(
     { name: 'two gateways', port, processIds: [...gateway.processIds, ...second.processIds] },
     { ...second, name: SINGLE_TOKENS },
   ];
-  if (peer !== undefined) ways.push(await startPeer(stage, peer, urlOf(enginePort)));
+  if (peer !== undefined) ways.push(await startPeer(stage, peer, toUrl(enginePort)));
   return ways.map((way) => ({
     ...way,
     p50Ms: [],

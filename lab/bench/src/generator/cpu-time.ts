@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 const TICKS_PER_SECOND = 100;
 
 /** User and system time of a process so far, seconds; NaN where there is no /proc. */
-export function cpuSecondsOf(processId: number): number {
+export function readCpuSeconds(processId: number): number {
   try {
     const stat = readFileSync(`/proc/${processId}/stat`, 'latin1');
     // The name in parentheses may hold spaces; utime and stime are the 12th and 13th fields after it.

@@ -1,5 +1,5 @@
 import { summarizeLatencies } from '../arithmetic';
-import { cpuSecondsOf } from './cpu-time';
+import { readCpuSeconds } from './cpu-time';
 import type { JobResult, ListJob } from './jobs';
 import type { RunningLoad } from './loads';
 import type { NatsSocket } from './nats-socket';
@@ -10,7 +10,7 @@ export function listLoad(socket: NatsSocket, job: ListJob): RunningLoad {
   const sentAtMs = new Float64Array(bodies.length);
   const latenciesMs: number[] = [];
   const replies = keepReplies ? new Array<string>(bodies.length) : undefined;
-  const cpuAtStart = processIds.map(cpuSecondsOf);
+  const cpuAtStart = processIds.map(readCpuSeconds);
   const startedAtMs = performance.now();
   let sent = 0;
   let finish: (result: JobResult) => void;
@@ -35,7 +35,7 @@ export function listLoad(socket: NatsSocket, job: ListJob): RunningLoad {
       completed: bodies.length,
       seconds,
       perSecond: bodies.length / seconds,
-      cpuSeconds: processIds.map((id, place) => cpuSecondsOf(id) - cpuAtStart[place]!),
+      cpuSeconds: processIds.map((id, place) => readCpuSeconds(id) - cpuAtStart[place]!),
       heldAcquireIds: [],
       replies,
     });

@@ -1,4 +1,4 @@
-import { subjectOf } from '@broomwagon/contracts';
+import { buildSubject } from '@broomwagon/contracts';
 import { AcquireBodies, leaseIdIn, releaseBody } from './acquire-bodies';
 import type { Job, JobResult } from './jobs';
 import { Measurement } from './measurement';
@@ -15,8 +15,8 @@ export interface RunningLoad {
 export function closedLoop(socket: NatsSocket, job: JobOf<'echo' | 'acquire' | 'pairs'>): RunningLoad {
   const bodies = new AcquireBodies(job.workers, job.sessions);
   const measurement = new Measurement(job);
-  const acquireSubject = job.kind === 'echo' ? job.subject : subjectOf(job.pool, 'lb.acquire');
-  const releaseSubject = subjectOf(job.pool, 'lb.release');
+  const acquireSubject = job.kind === 'echo' ? job.subject : buildSubject(job.pool, 'lb.acquire');
+  const releaseSubject = buildSubject(job.pool, 'lb.release');
   const sentAtMs = new Float64Array(job.window);
   const acquireIds = new Array<string>(job.window);
   /** Latency of the pair's acquire; -1 until it is answered. */
@@ -69,8 +69,8 @@ const OPEN_LOOP_GRACE_MS = 5_000;
 export function openLoop(socket: NatsSocket, job: JobOf<'open'>): RunningLoad {
   const bodies = new AcquireBodies(job.workers, job.sessions);
   const measurement = new Measurement(job);
-  const acquireSubject = subjectOf(job.pool, 'lb.acquire');
-  const releaseSubject = subjectOf(job.pool, 'lb.release');
+  const acquireSubject = buildSubject(job.pool, 'lb.acquire');
+  const releaseSubject = buildSubject(job.pool, 'lb.release');
   const dueAtMs = new Map<string, number>();
   const startedAtMs = performance.now();
   let sent = 0;
@@ -127,7 +127,7 @@ export function bursts(socket: NatsSocket, job: JobOf<'many'>): RunningLoad {
     }
     const body = bodies.acquireMany(Array.from({ length: job.count }, () => bodies.nextId()));
     sentAtMs = performance.now();
-    socket.request(subjectOf(job.pool, 'lb.acquire-many'), 'acquire', body);
+    socket.request(buildSubject(job.pool, 'lb.acquire-many'), 'acquire', body);
   }
 
   function reply(token: string, body: string): void {
@@ -141,7 +141,7 @@ export function bursts(socket: NatsSocket, job: JobOf<'many'>): RunningLoad {
     if (releases.length !== job.count || releases.some(({ leaseId }) => leaseId === undefined)) {
       throw new Error(`Not all of a burst were granted: ${body.slice(0, 300)}`);
     }
-    socket.request(subjectOf(job.pool, 'lb.release-many'), 'release', JSON.stringify({ releases }));
+    socket.request(buildSubject(job.pool, 'lb.release-many'), 'release', JSON.stringify({ releases }));
   }
   begin();
   return { reply, done };

@@ -1,5 +1,5 @@
 import { summarizeLatencies } from '../arithmetic';
-import { cpuSecondsOf } from './cpu-time';
+import { readCpuSeconds } from './cpu-time';
 import type { Job, JobResult, ListJob } from './jobs';
 
 /** A measurement: the warm-up, then the time that counts. */
@@ -43,11 +43,11 @@ export class Measurement {
 
   private begin(): void {
     const processIds = this.job.processIds ?? [];
-    this.cpuAtStart = processIds.map(cpuSecondsOf);
+    this.cpuAtStart = processIds.map(readCpuSeconds);
     this.startedAtMs = performance.now();
     setTimeout(() => {
       this.endedAtMs = performance.now();
-      this.cpuAtEnd = processIds.map(cpuSecondsOf);
+      this.cpuAtEnd = processIds.map(readCpuSeconds);
     }, this.job.measureMs);
   }
 }

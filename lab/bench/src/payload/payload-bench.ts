@@ -120,14 +120,14 @@ class PayloadBench {
     const accepted = claims.slice(0, GROUPS);
     const cut = claims.slice(GROUPS);
     await this.time('script complete', size, accepted, async (claim) => {
-      const args = { ...fenceOf(claim, this.worker), ...this.segmentArgs(pool, claim) };
+      const args = { ...toFence(claim, this.worker), ...this.segmentArgs(pool, claim) };
       await this.requests.complete(pool, { ...args, finishReason: 'stop' });
     });
     const { job, roundId } = claims[0]!;
     let cursor: number | undefined = 0;
     while (cursor !== undefined) ({ cursor } = await this.rounds.cut(pool, { job, roundId, cursor }));
     await this.time('script requeue', size, cut, async (claim) => {
-      const args = { ...fenceOf(claim, this.worker), ...this.segmentArgs(pool, claim) };
+      const args = { ...toFence(claim, this.worker), ...this.segmentArgs(pool, claim) };
       const { state } = await this.requests.fail(pool, {
         ...args,
         reason: 'aborted',
@@ -144,13 +144,13 @@ class PayloadBench {
     const claims = await this.openAndClaim(pool, `${round}-${size.bytes}`, this.natsWorker);
     await this.store(size, pool, claims);
     await this.time('NATS requeue', size, claims, async (claim) => {
-      const body = { ...fenceOf(claim, this.natsWorker), segment: this.segment(pool, claim) };
+      const body = { ...toFence(claim, this.natsWorker), segment: this.segment(pool, claim) };
       const { state } = await this.client.call(pool, 'request.fail', { ...body, reason: 'shutdown', retryable: true });
       if (state !== 'pending') throw new Error(`A request that was given back is ${state}`);
     });
     const again = await this.claim(pool, `${round}-${size.bytes}-again`, this.natsWorker);
     await this.time('NATS complete', size, again.slice(0, GROUPS), async (claim) => {
-      const body = { ...fenceOf(claim, this.natsWorker), segment: this.segment(pool, claim) };
+      const body = { ...toFence(claim, this.natsWorker), segment: this.segment(pool, claim) };
       await this.client.call(pool, 'request.complete', { ...body, finishReason: 'stop' });
     });
   }
@@ -160,7 +160,7 @@ class PayloadBench {
       SIZES.map((size) => ({
         operation,
         payload: size.label,
-        microseconds: significant(median(this.costsOf(operation, size))),
+        microseconds: significant(median(this.getCosts(operation, size))),
         over1kB: this.over1kB(operation, size),
       })),
     );
@@ -185,10 +185,10 @@ class PayloadBench {
   }
 
   private over1kB(operation: OperationName, size: Size): number {
-    return significant(medianRatio(this.costsOf(operation, size), this.costsOf(operation, SIZES[0])));
+    return significant(medianRatio(this.getCosts(operation, size), this.getCosts(operation, SIZES[0])));
   }
 
-  private costsOf(operation: OperationName, size: Size): number[] {
+  private getCosts(operation: OperationName, size: Size): number[] {
     return this.costs.get(`${operation} ${size.label}`)!;
   }
 
@@ -245,12 +245,12 @@ class PayloadBench {
 
   private async store(size: Size, pool: string, claims: readonly Claim[]): Promise<void> {
     const bytes = Buffer.alloc(size.bytes, 'x');
-    for (const claim of claims.slice(0, PAYLOADS)) await this.payloads.put(payloadOf(pool, claim), bytes);
+    for (const claim of claims.slice(0, PAYLOADS)) await this.payloads.put(toPayloadName(pool, claim), bytes);
   }
 
   private segment(pool: string, claim: Claim): Segment {
     const { attempt } = claim;
-    const ref = formatPayloadRef('redis', payloadOf(pool, claim));
+    const ref = formatPayloadRef('redis', toPayloadName(pool, claim));
     return { attempt, serverId: 'server-0', serverEpoch: 'e1', weightVersion: 0, tokenCount: 100, ref };
   }
 
@@ -259,10 +259,10 @@ class PayloadBench {
   }
 }
 
-function payloadOf(pool: string, { job, requestId, attempt }: Claim): PayloadName {
+function toPayloadName(pool: string, { job, requestId, attempt }: Claim): PayloadName {
   return { pool, job, owner: requestId, name: `${attempt}` };
 }
 
-function fenceOf({ requestId, attempt }: Claim, worker: BenchWorker): AttemptFence {
+function toFence({ requestId, attempt }: Claim, worker: BenchWorker): AttemptFence {
   return { requestId, attempt, ...worker };
 }

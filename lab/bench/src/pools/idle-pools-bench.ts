@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { roundTerms } from '@broomwagon/policies';
 import { FunctionRunner, PoolDirectory, RoundStore } from '@broomwagon/state';
 import { waitUntil } from '@broomwagon/testing';
-import { cpuSecondsOf } from '../generator/cpu-time';
+import { readCpuSeconds } from '../generator/cpu-time';
 import { KEY_PREFIX, type PoolState, type Stage } from '../stage';
 import { plainTable } from '../table';
 
@@ -27,11 +27,11 @@ export async function benchIdlePools(stage: Stage, isQuick: boolean): Promise<{ 
       what: 'all pools to fall asleep',
       timeoutMs: 120_000,
     });
-    const before = cpuSecondsOf(server.pid!);
+    const before = readCpuSeconds(server.pid!);
     const beganAtMs = performance.now();
     await delay(WINDOW_MS);
     const seconds = (performance.now() - beganAtMs) / 1_000;
-    rows.push({ pools: count, redisCpuPercent: ((cpuSecondsOf(server.pid!) - before) / seconds) * 100 });
+    rows.push({ pools: count, redisCpuPercent: ((readCpuSeconds(server.pid!) - before) / seconds) * 100 });
   }
   const cells = rows.map(({ pools: count, redisCpuPercent }) => [String(count), redisCpuPercent.toFixed(1)]);
   return { report: { rows }, text: plainTable(['idle pools', 'CPU of Redis, %'], cells) };

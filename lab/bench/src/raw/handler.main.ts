@@ -1,5 +1,5 @@
-import { subjectOf } from '@broomwagon/contracts';
-import { type AcquireEntry, FunctionRunner, leaseGrantOf, LeaseStore, parseLeaseId } from '@broomwagon/state';
+import { buildSubject } from '@broomwagon/contracts';
+import { type AcquireEntry, FunctionRunner, toLeaseGrant, LeaseStore, parseLeaseId } from '@broomwagon/state';
 import { Redis } from 'ioredis';
 import { connect, type Msg } from 'nats';
 import { answerParent } from '../child';
@@ -25,14 +25,14 @@ answerParent<Setup, void>(async ({ natsUrl, redisUrl, keyPrefix, pool }) => {
     const { results, servers } = await leases.acquire(pool, [body]);
     const result = results[0]!;
     if (!('seq' in result)) throw new Error(`Not granted: ${JSON.stringify(result)}`);
-    message.respond(JSON.stringify(leaseGrantOf(body.acquireId, result, servers)));
+    message.respond(JSON.stringify(toLeaseGrant(body.acquireId, result, servers)));
   }
   async function release(message: Msg): Promise<void> {
     const { leaseId } = JSON.parse(Buffer.from(message.data).toString()) as { leaseId: string };
     const { results } = await leases.release(pool, [parseLeaseId(leaseId)!]);
     message.respond(JSON.stringify(results[0]));
   }
-  nats.subscribe(subjectOf(pool, 'lb.acquire'), { queue: 'raw', callback: (_, message) => void acquire(message) });
-  nats.subscribe(subjectOf(pool, 'lb.release'), { queue: 'raw', callback: (_, message) => void release(message) });
+  nats.subscribe(buildSubject(pool, 'lb.acquire'), { queue: 'raw', callback: (_, message) => void acquire(message) });
+  nats.subscribe(buildSubject(pool, 'lb.release'), { queue: 'raw', callback: (_, message) => void release(message) });
   await nats.flush();
 });

@@ -10,7 +10,7 @@ import {
   RoundStore,
 } from '@broomwagon/state';
 import { transition } from '../../../../libs/state/src/library/function-runner';
-import { primariesOf } from '../../../../libs/state/src/redis-cluster';
+import { listPrimaries } from '../../../../libs/state/src/redis-cluster';
 import { KEY_PREFIX, type PoolState } from '../stage';
 import { MoveCases } from './move-cases';
 import { RoundCases } from './round-cases';
@@ -54,8 +54,8 @@ export async function timeAllScripts(state: PoolState, redis: RedisClient, sizes
     await stored.run();
     const [mover] = await state.fill(names.moves, 64, 1);
     const moved = new RoundCases(runner, names.moves, mover!);
-    await moves.run(mover!, await moved.claimsOf(`moved-${repeat}`, sizes.running, 1));
-    await moved.claimsOf(`lost-${repeat}`, sizes.running, sizes.shapes[0]![1]);
+    await moves.run(mover!, await moved.openAndClaim(`moved-${repeat}`, sizes.running, 1));
+    await moved.openAndClaim(`lost-${repeat}`, sizes.running, sizes.shapes[0]![1]);
     await moves.endWorker(mover!);
     await jobCases(runner, redis, names.rounds, sizes.jobs, repeat);
     // An audit reads each lease and server several times.
@@ -76,7 +76,7 @@ async function jobCases(
   const root = runner.rootKey(pool);
   for (let job = 0; job < jobs; job++) await redis.sadd(`${root}:jobs`, `many-${job}`);
   const rounds = new RoundStore(runner);
-  const payloads = await openPayloadStore({ driver: 'redis', url: redisUrlOf(redis), dir: '', keyPrefix: KEY_PREFIX });
+  const payloads = await openPayloadStore({ driver: 'redis', url: toRedisUrl(redis), dir: '', keyPrefix: KEY_PREFIX });
   const deletions = new DeletionStore(redis, runner, payloads, new PoolDirectory(redis, KEY_PREFIX));
   await runner.measure('many jobs', async () => {
     await rounds.allJobs(pool, false);
@@ -91,8 +91,8 @@ async function jobCases(
   for (let job = 0; job < jobs; job++) await redis.srem(`${root}:jobs`, `many-${job}`);
 }
 
-function redisUrlOf(redis: RedisClient): string {
-  const { host, port } = primariesOf(redis)[0]!.options;
+function toRedisUrl(redis: RedisClient): string {
+  const { host, port } = listPrimaries(redis)[0]!.options;
   return `redis://${host}:${port}`;
 }
 

@@ -200,7 +200,7 @@ export class RoundCases {
   }
 
   /** Opens a round of a new job and claims all its requests for the worker. */
-  async claimsOf(name: string, requests: number, samples: number): Promise<Claim[]> {
+  async openAndClaim(name: string, requests: number, samples: number): Promise<Claim[]> {
     const job = `${name}-${this.repeat}`;
     const count = requests / samples;
     const { trainerEpoch } = await this.open(job, 1, count, count, 0);

@@ -34,12 +34,12 @@ export async function benchScripts(stage: Stage, isQuick: boolean): Promise<{ re
   const redis = connectRedis({ url: server.url, commandTimeoutMs: 60_000 });
   stage.onStop(async () => void (await redis.quit()));
   const timings = await timeAllScripts(state, redis, isQuick ? QUICK : FULL);
-  const rows = timings.flatMap(rowsOf);
+  const rows = timings.flatMap(toRows);
   const report = { measuredAt: new Date().toISOString(), machine: `${cpus().length} x ${cpus()[0]?.model}`, rows };
-  return { report, text: textOf(rows) };
+  return { report, text: formatRows(rows) };
 }
 
-function rowsOf(timing: Timing): Row[] {
+function toRows(timing: Timing): Row[] {
   const { script, input } = timing;
   const times = leastTimes(timing);
   if (times.length === 0) return [];
@@ -47,7 +47,7 @@ function rowsOf(timing: Timing): Row[] {
   return [{ script, input, calls: times.length, medianMicroseconds: Math.round(median(times)), mostMicroseconds }];
 }
 
-function textOf(rows: readonly Row[]): string {
+function formatRows(rows: readonly Row[]): string {
   const slowest = rows.toSorted((one, other) => other.mostMicroseconds - one.mostMicroseconds);
   const cells = slowest.map(({ script, input, calls, medianMicroseconds, mostMicroseconds }) => [
     script,

@@ -5,7 +5,7 @@ import {
   promptHash,
   RemovalStore,
   type RedisClient,
-  trajectoryIdOf,
+  toTrajectoryId,
   TrajectoryStore,
 } from '@broomwagon/state';
 import { transition } from '../../../../libs/state/src/library/function-runner';
@@ -90,7 +90,7 @@ export class StoredCases {
   /** Fills two sessions with turns; one is deleted, the other expires. */
   private async trajectories(): Promise<void> {
     const store = new TrajectoryStore(this.runner);
-    const ids = ['deleted', 'expired'].map((name) => trajectoryIdOf(`${name} ${this.repeat}`));
+    const ids = ['deleted', 'expired'].map((name) => toTrajectoryId(`${name} ${this.repeat}`));
     for (const id of ids) {
       const about = JSON.stringify({ sessionId: id, tokenId: 't', job: 'job', createdAtMs: 1 });
       await store.open(this.pool, { id, about });

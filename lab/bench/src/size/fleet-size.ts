@@ -28,7 +28,7 @@ const MESSAGES_OF_REQUEST = 9;
 const { redis, loadBalancer, coordinator, nats, worker, gateway } = MEASURED;
 
 /** Load of one request in flight on each part, per second. */
-export function loadOf({ tokens, tokensPerSecond, saveIntervalSeconds }: Workload) {
+export function computeLoad({ tokens, tokensPerSecond, saveIntervalSeconds }: Workload) {
   const endsPerSecond = tokensPerSecond / tokens;
   const savesPerSecond = 1 / saveIntervalSeconds + endsPerSecond;
   const redisUs = redis.submitUs + redis.claimUs + redis.acquireUs + redis.releaseUs + redis.completeUs;
@@ -47,11 +47,11 @@ export function loadOf({ tokens, tokensPerSecond, saveIntervalSeconds }: Workloa
 }
 
 /** Replicas and sizes of each part for a fleet. */
-export function sizeOf(workload: Workload) {
+export function computeSize(workload: Workload) {
   const { gpus, gpusPerEngine, inFlightPerEngine, tokens, samplesPerGroup } = workload;
   const engines = Math.ceil(gpus / gpusPerEngine);
   const inFlight = engines * inFlightPerEngine;
-  const load = loadOf(workload);
+  const load = computeLoad(workload);
   const replicas = (cores: number) => Math.max(REPLICAS, Math.ceil((inFlight * cores) / BUSY_SHARE));
   const pools = Math.max(1, Math.ceil((inFlight * load.redisCores) / BUSY_SHARE));
   const memory =
@@ -83,8 +83,8 @@ export function sizeOf(workload: Workload) {
 }
 
 /** Number of requests in flight that one instance of each part can carry, the lowest first. */
-export function limitsOf(workload: Workload): { part: string; inFlight: number }[] {
-  const load = loadOf(workload);
+export function computeLimits(workload: Workload): { part: string; inFlight: number }[] {
+  const load = computeLoad(workload);
   const parts: [string, number][] = [
     ['Redis, main thread (one pool)', load.redisCores],
     ['NATS, one core', load.natsCores],

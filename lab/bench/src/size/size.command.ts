@@ -1,10 +1,10 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { significant } from '../arithmetic';
 import { plainTable } from '../table';
-import { limitsOf, sizeOf, type Workload } from './fleet-size';
+import { computeLimits, computeSize, type Workload } from './fleet-size';
 
 type Options = Omit<Workload, 'gpus'> & { gpus: number[] };
-type Size = ReturnType<typeof sizeOf>;
+type Size = ReturnType<typeof computeSize>;
 
 export const FLEETS: Options = {
   gpus: [64, 1_000, 10_000],
@@ -41,15 +41,15 @@ const ROWS: [string, (size: Size) => string][] = [
 ];
 
 /** Both tables of docs/operations/sizing.md. */
-export function tablesOf({ gpus, ...workload }: Options): string {
-  const sizes = gpus.map((one) => sizeOf({ gpus: one, ...workload }));
+export function formatTables({ gpus, ...workload }: Options): string {
+  const sizes = gpus.map((one) => computeSize({ gpus: one, ...workload }));
   const fleets = plainTable(
     ['GPUs', ...gpus.map(count)],
     ROWS.map(([name, show]) => [name, ...sizes.map(show)]),
   );
   const limits = plainTable(
     ['one instance of', 'is full at requests in flight'],
-    limitsOf({ gpus: 1, ...workload }).map(({ part, inFlight }) => [part, rounded(inFlight)]),
+    computeLimits({ gpus: 1, ...workload }).map(({ part, inFlight }) => [part, rounded(inFlight)]),
   );
   return `${fleets}\n\n${limits}`;
 }
@@ -76,5 +76,5 @@ export function sizeCommand(): Command {
       positive,
       FLEETS.saveIntervalSeconds,
     )
-    .action((options: Options) => console.log(tablesOf({ ...options, gpus: options.gpus ?? FLEETS.gpus })));
+    .action((options: Options) => console.log(formatTables({ ...options, gpus: options.gpus ?? FLEETS.gpus })));
 }

@@ -51,8 +51,8 @@ export async function benchVerl(stage: Stage, isQuick: boolean): Promise<{ repor
   await stage.start((line) => console.error(line));
   await stage.startApp('load-balancer', 'balancer', [POOL], stage.services.redis);
   const measured = await load(python, stage.services.nats.url, isQuick);
-  const ratios = ratiosOf(measured.rows);
-  return { report: { ...measured, ratios }, text: textOf(measured, ratios) };
+  const ratios = computeRatios(measured.rows);
+  return { report: { ...measured, ratios }, text: formatReport(measured, ratios) };
 }
 
 async function load(python: string, natsUrl: string, isQuick: boolean): Promise<Measured> {
@@ -74,29 +74,29 @@ async function load(python: string, natsUrl: string, isQuick: boolean): Promise<
 }
 
 /** The rows of one way under the load of `row`, by round. */
-function roundsOf(rows: readonly Row[], way: Row['way'], row: Pick<Row, 'processes' | 'callers'>): Row[] {
+function filterRounds(rows: readonly Row[], way: Row['way'], row: Pick<Row, 'processes' | 'callers'>): Row[] {
   return rows.filter((each) => each.way === way && each.processes === row.processes && each.callers === row.callers);
 }
 
-function ratiosOf(rows: readonly Row[]): Ratio[] {
+function computeRatios(rows: readonly Row[]): Ratio[] {
   const loads = rows.filter(({ way, round }) => way === 'verl' && round === 0);
   return loads.flatMap((load) =>
     WAYS.map((way) => {
-      const verls = roundsOf(rows, 'verl', load);
+      const verls = filterRounds(rows, 'verl', load);
       const over = (field: 'pairsPerSecond' | 'p99Ms') =>
-        median(roundsOf(rows, way, load).map((row, round) => row[field] / verls[round]![field]));
+        median(filterRounds(rows, way, load).map((row, round) => row[field] / verls[round]![field]));
       const { processes, callers } = load;
       return { way, processes, callers, pairs: over('pairsPerSecond'), p99: over('p99Ms') };
     }),
   );
 }
 
-function textOf({ rows, clientCpuUs, inFlightAfter, versions }: Measured, ratios: readonly Ratio[]): string {
+function formatReport({ rows, clientCpuUs, inFlightAfter, versions }: Measured, ratios: readonly Ratio[]): string {
   const cells = rows
     .filter(({ round }) => round === 0)
     .map((load) => {
       const of = (field: 'pairsPerSecond' | 'p50Ms' | 'p99Ms') =>
-        String(significant(median(roundsOf(rows, load.way, load).map((row) => row[field]))));
+        String(significant(median(filterRounds(rows, load.way, load).map((row) => row[field]))));
       const ratio = ratios.find(
         ({ way, processes, callers }) => way === load.way && processes === load.processes && callers === load.callers,
       );

@@ -61,7 +61,7 @@ export async function checkResults(
     if (text.trim() === '') continue;
     results += 1;
     const value = parse(text);
-    const entry = entryOf(value, line);
+    const entry = parseEntry(value, line);
     if (entry === undefined) {
       counts.malformed += 1;
       say(`results line ${line}: malformed`);
@@ -143,7 +143,7 @@ function parse(text: string): unknown {
   }
 }
 
-function entryOf(value: unknown, line: number): Entry | undefined {
+function parseEntry(value: unknown, line: number): Entry | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { promptId, sampleIndex, segments, finishReason } = value as Record<string, unknown>;
   if (typeof promptId !== 'string' || !isCount(sampleIndex)) return undefined;

@@ -6,13 +6,13 @@ import { describe, expect, it } from 'vitest';
 import { HelpRequested, parseOptions } from './parse-options';
 import { DEFAULTS } from './trainer-options';
 import { rebalanceSettings } from './rebalance-options';
-import { tailPolicyOf } from './tail-options';
+import { toTailPolicy } from './tail-options';
 import { UsageError } from '../../../reference-trainer/src/usage-error';
 
 /** Path of a file that does not exist. */
 const ABSENT = join(tmpdir(), randomUUID());
 
-function messageOf(...argv: string[]): string {
+function catchMessage(...argv: string[]): string {
   try {
     parseOptions(argv);
   } catch (error) {
@@ -91,8 +91,8 @@ describe('the command line', () => {
     const planned = rebalanceSettings(parseOptions(['--rebalance', 'dry-run']), 10);
     expect(planned).toMatchObject({ mode: 'dry-run', policy: 'tier-cost', planIntervalMs: 6_000 });
     expect(planned).not.toHaveProperty('maxRunning');
-    expect(messageOf('--preset', 'ascend', '--engine', 'http://e')).toMatch(/--preset/);
-    expect(messageOf('--rebalance', 'maybe')).toMatch(/--rebalance/);
+    expect(catchMessage('--preset', 'ascend', '--engine', 'http://e')).toMatch(/--preset/);
+    expect(catchMessage('--rebalance', 'maybe')).toMatch(/--rebalance/);
   });
 
   it('reads the parameters of the tail policy', () => {
@@ -101,7 +101,7 @@ describe('the command line', () => {
        --max-cuts 3 --max-age-steps 9 --max-version-span 2 --max-off-policy-share 0.25 --max-longtail-share 0.5
        --deadline-ms 5000`.split(/\s+/),
     );
-    expect(tailPolicyOf(options)).toEqual({
+    expect(toTailPolicy(options)).toEqual({
       name: 'drip',
       overProvision: 1.375,
       overProvisionMode: 'adaptive',
@@ -116,7 +116,7 @@ describe('the command line', () => {
       deadlineMs: 5_000,
     });
     const fixed = parseOptions(['--tail-policy', 'fixed-concurrency', '--groups', '16', '--samples', '4']);
-    expect(tailPolicyOf(fixed)).toEqual({ name: 'fixed-concurrency', overProvision: 1.375, concurrency: 64 });
+    expect(toTailPolicy(fixed)).toEqual({ name: 'fixed-concurrency', overProvision: 1.375, concurrency: 64 });
   });
 
   it('merges sampling parameters: a file, then parameters with an option of their own', () => {
@@ -132,7 +132,7 @@ describe('the command line', () => {
     });
     expect(parseOptions(['--sampling', file, '--temperature', '0']).sampling.temperature).toBe(0);
     writeFileSync(file, '{"topk": 20}');
-    expect(messageOf('--sampling', file)).toMatch(/--sampling.*topk: property topk should not exist/);
+    expect(catchMessage('--sampling', file)).toMatch(/--sampling.*topk: property topk should not exist/);
     rmSync(folder, { recursive: true });
   });
 
@@ -182,7 +182,7 @@ describe('the command line', () => {
     [['--prompts', __filename, '--results', __filename], /--results would overwrite the file of --prompts/],
     [['--prompts', relative('.', __filename), '--report', __filename], /--report would overwrite/],
   ])('refuses %j with one line', (argv, message) => {
-    const text = messageOf(...argv);
+    const text = catchMessage(...argv);
     expect(text).toMatch(message);
     expect(text).not.toContain('\n');
   });

@@ -74,7 +74,7 @@ export function takeTail(given: Record<string, unknown>): { tail: TailParameters
 }
 
 /** Returns the tail policy of the options. */
-export function tailPolicyOf({ tailPolicy: name, overProvision, tail, groups, samples }: TailChoices): TailPolicy {
+export function toTailPolicy({ tailPolicy: name, overProvision, tail, groups, samples }: TailChoices): TailPolicy {
   const concurrency = name === 'fixed-concurrency' ? { concurrency: groups * samples } : {};
   if (name === 'auto') return { name, ...tail };
   return { name, overProvision: name === 'wait' ? 1 : overProvision, ...concurrency, ...tail };
@@ -83,6 +83,6 @@ type TailChoices = Pick<TrainerOptions, 'tailPolicy' | 'overProvision' | 'tail' 
 
 /** @throws UsageError if the policy is invalid, with the name of the option */
 export function checkTail(options: TailChoices): void {
-  const fault = findPolicyFault(tailPolicyOf(options), options.groups);
+  const fault = findPolicyFault(toTailPolicy(options), options.groups);
   if (fault !== undefined) throw new UsageError(`${FLAGS[fault.field] ?? fault.field} ${fault.reason} (see --help)`);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { engineSecondsOf, idleShare, invalidities, speedupOf, summarize, tailShareOf } from './arithmetic';
+import { sumEngineSeconds, idleShare, invalidities, computeSpeedup, summarize, computeTailShare } from './arithmetic';
 import type { StepReport } from '../../../reference-trainer/src/loop/step-report';
 
 const step = (part: Partial<StepReport>): StepReport => ({
@@ -57,8 +57,8 @@ describe('report arithmetic', () => {
   });
 
   it('takes the share of the tail from sums, not from the shares of the steps', () => {
-    expect(tailShareOf([step({}), step({ wallSeconds: 3, tailSeconds: 1.75 })])).toBe(0.5);
-    expect(tailShareOf([])).toBe(0);
+    expect(computeTailShare([step({}), step({ wallSeconds: 3, tailSeconds: 1.75 })])).toBe(0.5);
+    expect(computeTailShare([])).toBe(0);
   });
 
   it('has no row of all steps when there is one kind', () => {
@@ -66,12 +66,12 @@ describe('report arithmetic', () => {
   });
 
   it('computes the speed-up from totals', () => {
-    expect(speedupOf('wallSeconds', { wallSeconds: 4 }, { wallSeconds: 10 })).toBe(2.5);
-    expect(speedupOf('wallSeconds', { wallSeconds: 4 }, null)).toBeNull();
-    const engineSeconds = engineSecondsOf([step({}), step({ engineSeconds: 5 })]);
-    expect(speedupOf('engineSeconds', { engineSeconds }, { engineSeconds: 50 })).toBe(2);
-    expect(engineSecondsOf([step({}), step({ engineSeconds: null })])).toBeNull();
-    expect(speedupOf('engineSeconds', { engineSeconds: null }, { engineSeconds: null })).toBeNull();
+    expect(computeSpeedup('wallSeconds', { wallSeconds: 4 }, { wallSeconds: 10 })).toBe(2.5);
+    expect(computeSpeedup('wallSeconds', { wallSeconds: 4 }, null)).toBeNull();
+    const engineSeconds = sumEngineSeconds([step({}), step({ engineSeconds: 5 })]);
+    expect(computeSpeedup('engineSeconds', { engineSeconds }, { engineSeconds: 50 })).toBe(2);
+    expect(sumEngineSeconds([step({}), step({ engineSeconds: null })])).toBeNull();
+    expect(computeSpeedup('engineSeconds', { engineSeconds: null }, { engineSeconds: null })).toBeNull();
   });
 
   it('finds a report invalid above 5 % clock lag, or with lost, duplicated or faulty results', () => {

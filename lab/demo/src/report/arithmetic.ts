@@ -21,15 +21,15 @@ export interface KindSummary extends Omit<StepReport, 'step' | 'roundId' | 'kind
 /** Returns a row per step kind that occurred, and a row of all steps if there is more than one kind. */
 export function summarize(steps: readonly StepReport[]): KindSummary[] {
   const rows = ROUND_KINDS.map((kind) =>
-    summaryOf(
+    summariseKind(
       kind,
       steps.filter((step) => step.kind === kind),
     ),
   ).filter((row) => row.steps > 0);
-  return rows.length > 1 ? [...rows, summaryOf('all', steps)] : rows;
+  return rows.length > 1 ? [...rows, summariseKind('all', steps)] : rows;
 }
 
-function summaryOf(kind: KindSummary['kind'], steps: readonly StepReport[]): KindSummary {
+function summariseKind(kind: KindSummary['kind'], steps: readonly StepReport[]): KindSummary {
   const sum = (value: (step: StepReport) => number): number => steps.reduce((total, step) => total + value(step), 0);
   const wallSeconds = sum((step) => step.wallSeconds);
   const measured = steps.filter((step) => step.idleShare !== null);
@@ -42,7 +42,7 @@ function summaryOf(kind: KindSummary['kind'], steps: readonly StepReport[]): Kin
     meanWallSeconds: steps.length === 0 ? 0 : wallSeconds / steps.length,
     idleShare: measuredSeconds === 0 ? null : idleSeconds / measuredSeconds,
     meanTailSeconds: steps.length === 0 ? 0 : sum((step) => step.tailSeconds) / steps.length,
-    tailShare: tailShareOf(steps),
+    tailShare: computeTailShare(steps),
     // Means per step, like the wall time.
     meanGenerationSeconds: steps.length === 0 ? 0 : sum((step) => step.meanGenerationSeconds) / steps.length,
     slowestGenerationSeconds: steps.length === 0 ? 0 : sum((step) => step.slowestGenerationSeconds) / steps.length,
@@ -54,13 +54,13 @@ function summaryOf(kind: KindSummary['kind'], steps: readonly StepReport[]): Kin
 }
 
 /** Share of the wall time that is the tail of a round, 0 to 1; 0 without steps. */
-export function tailShareOf(steps: readonly Pick<StepReport, 'wallSeconds' | 'tailSeconds'>[]): number {
+export function computeTailShare(steps: readonly Pick<StepReport, 'wallSeconds' | 'tailSeconds'>[]): number {
   const wallSeconds = steps.reduce((sum, step) => sum + step.wallSeconds, 0);
   return wallSeconds === 0 ? 0 : steps.reduce((sum, step) => sum + step.tailSeconds, 0) / wallSeconds;
 }
 
 /** Total of the baseline / total of the run; null without a baseline or without time. */
-export function speedupOf<Field extends 'wallSeconds' | 'engineSeconds'>(
+export function computeSpeedup<Field extends 'wallSeconds' | 'engineSeconds'>(
   field: Field,
   run: Pick<RunReport, Field>,
   baseline: Pick<RunReport, Field> | null,
@@ -70,7 +70,7 @@ export function speedupOf<Field extends 'wallSeconds' | 'engineSeconds'>(
 }
 
 /** Sum over the steps of the time that the busiest engine worked, seconds; null if a step was not measured. */
-export function engineSecondsOf(steps: readonly StepReport[]): number | null {
+export function sumEngineSeconds(steps: readonly StepReport[]): number | null {
   const seconds = steps.map((step) => step.engineSeconds);
   return seconds.includes(null) ? null : seconds.reduce<number>((sum, one) => sum + one!, 0);
 }

@@ -32,7 +32,7 @@ const BROKEN = {
  * speed and in old tokens.
  */
 export function autoText({ choices, frontier }: AutoReport): string[] {
-  const chosen = bySteps(choices, (one) => `${nameOf(one.policy, one.overProvision)} (${one.reason})`);
+  const chosen = bySteps(choices, (one) => `${formatPolicyName(one.policy, one.overProvision)} (${one.reason})`);
   const lines = [`auto chose: ${chosen.join(', ')}`];
   for (const by of ['measured', 'predicted'] as const) {
     const broken = bySteps(choices, (one) => one.broken?.[by]?.join(' and '));
@@ -43,7 +43,7 @@ export function autoText({ choices, frontier }: AutoReport): string[] {
   for (const { policy, overProvision, speed, offPolicyShare, versionSpan, breaks } of frontier.filter(isBeatenByNone)) {
     const costs = `off-policy ${percent(offPolicyShare)}, span ${versionSpan}`;
     const broken = breaks.length === 0 ? '' : ` * ${breaks.join(', ')}`;
-    lines.push(`  ${nameOf(policy, overProvision).padEnd(18)} ${speed.toFixed(2)}x, ${costs}${broken}`);
+    lines.push(`  ${formatPolicyName(policy, overProvision).padEnd(18)} ${speed.toFixed(2)}x, ${costs}${broken}`);
   }
   return lines;
 }
@@ -73,6 +73,6 @@ function isBeatenByNone(row: AutoRow, _: number, rows: readonly AutoRow[]): bool
   );
 }
 
-function nameOf(policy: string, overProvision: number): string {
+function formatPolicyName(policy: string, overProvision: number): string {
   return policy === 'wait' ? policy : `${policy} ${overProvision}`;
 }

@@ -19,7 +19,7 @@ describe('the watch over servers and engines that the run has not started', () =
     pollMs: 5,
   });
   const serverThat = (answers: () => Promise<boolean>) => ({ description: 'Redis at r:1', answers }) as ServerHandle;
-  const fleetOf = (states: () => string[]) =>
+  const createFleet = (states: () => string[]) =>
     ({
       call: async () =>
         ({
@@ -61,7 +61,7 @@ describe('the watch over servers and engines that the run has not started', () =
   it('prints when an engine fails and when it is ready again; the run continues', async () => {
     let states = ['ready', 'ready'];
     const watch = watchEngines(
-      fleetOf(() => states),
+      createFleet(() => states),
       options(0),
     );
     states = ['suspect', 'ready'];
@@ -75,7 +75,7 @@ describe('the watch over servers and engines that the run has not started', () =
 
   it('fails the run when no engine is left', async () => {
     const watch = watchEngines(
-      fleetOf(() => ['failed', 'suspect']),
+      createFleet(() => ['failed', 'suspect']),
       options(20),
     );
     await expect(watch).rejects.toThrow(/No engine has answered/);

@@ -38,7 +38,7 @@ const ENGINES_GIVE_UP_MS = 600_000;
 export interface StartedSystem {
   pool: PoolName;
   /** Settings of programs that connect to NATS and Redis as this user. */
-  settingsOf: Services['settingsOf'];
+  settingsOf: Services['getSettings'];
   client: TypedClient;
   /** Operations of the trainer, over NATS or over HTTP. */
   operations: Operations;
@@ -90,7 +90,7 @@ export class RolloutSystem {
   async start(realEngines: readonly FleetEngine[]): Promise<StartedSystem> {
     await mkdir(this.logFolder, { recursive: true });
     this.services = Credentials.make().then((credentials) => provideServices({ say: this.say, credentials }));
-    const { nats, redis, settingsOf } = await this.services;
+    const { nats, redis, getSettings: settingsOf } = await this.services;
     if (!this.options.once) await this.startAdminApi(settingsOf('admin-api'));
     for (const server of [nats, redis]) {
       this.say(`${server.description} [${server.source}]`);
@@ -141,13 +141,13 @@ export class RolloutSystem {
   }
 
   /** Connection settings of a user; the NATS_* and REDIS_* variables of the environment apply, as for the services. */
-  private async connectionsOf(user: string): Promise<ConnectionsConfig> {
-    const env = { ...process.env, ...(await this.services!).settingsOf(user) };
+  private async loadConnections(user: string): Promise<ConnectionsConfig> {
+    const env = { ...process.env, ...(await this.services!).getSettings(user) };
     return loadConfig(ConnectionsConfig, { env, alsoKnown: ['BROOMWAGON_CACHE'] });
   }
 
   private async connect(user: string): Promise<MessagingConnection> {
-    const connection = await connectNats({ ...(await this.connectionsOf(user)).natsConfig(), name: user });
+    const connection = await connectNats({ ...(await this.loadConnections(user)).natsConfig(), name: user });
     this.connections.push(connection);
     return connection;
   }
@@ -200,7 +200,7 @@ export class RolloutSystem {
   /** Starts the gateway, with a key that ends with this run; without a key if API_KEYS is off. */
   private async startGateway(plan: SystemPlan): Promise<GatewayClient> {
     // The key is created as the user of admin-api, who may write keys.
-    const redis = (await this.connectionsOf('admin-api')).redisConfig();
+    const redis = (await this.loadConnections('admin-api')).redisConfig();
     let key: string | undefined;
     if (process.env.API_KEYS !== 'off') {
       const { token, tokenId } = await createGatewayKey(redis, plan.pool);

@@ -21,7 +21,7 @@ export class KvStore {
   constructor(readonly options: KvStoreOptions) {}
 
   put(identity: SampleIdentity, tokens: number): void {
-    const name = nameOf(identity);
+    const name = buildSampleKey(identity);
     this.tokens.delete(name);
     this.tokens.set(name, tokens);
     if (this.tokens.size > MAX_SAMPLES) this.tokens.delete(this.tokens.keys().next().value!);
@@ -30,7 +30,7 @@ export class KvStore {
   /** Tokens of the context that are in the store, and the seconds to read their cache. */
   read(identity: SampleIdentity): { tokens: number; seconds: number } {
     const context = identity.promptTokens + identity.madeTokens;
-    const tokens = Math.min(this.tokens.get(nameOf(identity)) ?? 0, context);
+    const tokens = Math.min(this.tokens.get(buildSampleKey(identity)) ?? 0, context);
     const { bytesPerToken, bytesPerSecond, setupSeconds } = this.options;
     return { tokens, seconds: tokens === 0 ? 0 : setupSeconds + (tokens * bytesPerToken) / bytesPerSecond };
   }
@@ -41,6 +41,6 @@ export class KvStore {
   }
 }
 
-function nameOf({ promptKey, script }: SampleIdentity): string {
+function buildSampleKey({ promptKey, script }: SampleIdentity): string {
   return `${promptKey} ${script.sampleKey}`;
 }

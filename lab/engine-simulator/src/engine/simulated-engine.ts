@@ -73,7 +73,7 @@ export class SimulatedEngine implements LockstepMember {
     }
     this.catchUp();
     this.counted.received += 1;
-    const left = Math.max(request.minTokens, this.options.lengths.lengthOf(identity) - identity.madeTokens);
+    const left = Math.max(request.minTokens, this.options.lengths.getLength(identity) - identity.madeTokens);
     const key = `${++this.sequence}`;
     const live: Live = {
       ...request,
@@ -244,7 +244,7 @@ export class SimulatedEngine implements LockstepMember {
 
   /** Whether a response that has used up its budget ends there by itself. */
   private endsByItself(live: Live): boolean {
-    return this.options.lengths.lengthOf(live.identity) - live.identity.madeTokens <= live.budget;
+    return this.options.lengths.getLength(live.identity) - live.identity.madeTokens <= live.budget;
   }
 
   private send(live: Live, now: number): void {

@@ -48,7 +48,7 @@ export function vllmControls(
       sendTokens(response, identities, prompt, engine.maxModelTokens);
     },
     'POST /detokenize': async (request, response) => {
-      sendJson(response, 200, { prompt: decode(tokensOf(await readObject(request))) });
+      sendJson(response, 200, { prompt: decode(parseTokens(await readObject(request))) });
     },
   };
 }
@@ -85,7 +85,7 @@ export function sglangControls(
       sendTokens(response, identities, prompt, engine.maxModelTokens);
     },
     'POST /detokenize': async (request, response) => {
-      sendJson(response, 200, { text: decode(tokensOf(await readObject(request))) });
+      sendJson(response, 200, { text: decode(parseTokens(await readObject(request))) });
     },
   };
 }
@@ -101,7 +101,7 @@ function sendTokens(
 }
 
 /** Reads token ids. Throws RefusedError 400 for anything else. */
-function tokensOf({ tokens }: Record<string, unknown>): number[] {
+function parseTokens({ tokens }: Record<string, unknown>): number[] {
   const prompt = completionPrompt(tokens, true);
   if (prompt.kind !== 'tokenIds') throw new RefusedError(400, 'tokens must be token ids');
   return prompt.tokenIds;

@@ -1,7 +1,7 @@
 import type { FinishReason } from '../engine/simulated-engine.types';
 import type { SampleIdentities } from '../tokens/sample-identity';
 import { RefusedError, sendJson } from './answers';
-import { toolOf } from './generate-call';
+import { findToolName } from './generate-call';
 import { readObject } from './request-body';
 import type { Route } from './route';
 
@@ -20,7 +20,7 @@ export function derenderRoute(identities: SampleIdentities, reasoningTokens: num
     const { generate_response: generated, chat_request: chat = {} } = (await readObject(request)) as Body;
     const [{ token_ids: ids = [], finish_reason: reason } = {}] = generated?.choices ?? [];
     if (ids.length === 0) throw new RefusedError(400, 'choice 0 has empty or null token_ids');
-    const tool = reason === 'stop' ? toolOf(chat) : undefined;
+    const tool = reason === 'stop' ? findToolName(chat) : undefined;
     const args = JSON.stringify({ text: identities.detokenize(ids) });
     const call = { id: `parsed-${ids.length}`, type: 'function', function: { name: tool, arguments: args } };
     const thought = tool === undefined ? ids.slice(0, reasoningTokens) : [];

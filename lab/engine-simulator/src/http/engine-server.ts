@@ -7,7 +7,7 @@ import type { TokenSink } from '../engine/simulated-engine.types';
 import type { SampleIdentities } from '../tokens/sample-identity';
 import { AnswerFormat } from './answer-format';
 import { sendStreamError, StreamSink, WholeSink } from './answer-sink';
-import { expertsOf, type ExpertsOption } from './expert-rows';
+import { buildExperts, type ExpertsOption } from './expert-rows';
 import { errorBody, RefusedError, sendBody, sendJson } from './answers';
 import { readOpenAiCall, readSglangCall, readTokenCall, type GenerateCall } from './generate-call';
 import { sglangControls, vllmControls } from './control-routes';
@@ -216,9 +216,9 @@ export class EngineServer {
       start,
       cumulative: cumulative && turn === undefined,
       reasoningTokens,
-      experts: experts && expertsOf(call, experts, identity.promptTokens),
+      experts: experts && buildExperts(call, experts, identity.promptTokens),
     });
-    const names = [call.id, nameOf(call)];
+    const names = [call.id, toEngineRequestId(call)];
     const budget = call.maxTokens ?? Math.max(1, engine.maxModelTokens - promptTokens);
     let sink: TokenSink | undefined;
     let drop: () => void;
@@ -283,7 +283,7 @@ export class EngineServer {
 }
 
 /** Id of a request inside vLLM. */
-function nameOf({ form, id }: GenerateCall): string {
+function toEngineRequestId({ form, id }: GenerateCall): string {
   if (form === 'chat') return `chatcmpl-${id}`;
   return form === 'tokens' ? `generate-tokens-${id}` : `cmpl-${id}-0`;
 }

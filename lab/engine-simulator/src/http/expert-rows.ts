@@ -16,7 +16,7 @@ const NUMBER_BYTES = { sglang: 4, vllm: 2 };
  * row before the last token. Each number in a row is 256 times the row number plus the engine number, cut to its bits.
  * @param promptTokens number of prompt tokens, without generated ones
  */
-export function expertsOf(
+export function buildExperts(
   { form, hasExperts, expertsFrom = 0 }: GenerateCall,
   { layers, perToken, engine }: ExpertsOption,
   promptTokens: number,

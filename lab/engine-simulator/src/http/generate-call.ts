@@ -73,7 +73,7 @@ export function readOpenAiCall(
     cacheSalt: typeof body.cache_salt === 'string' ? body.cache_salt : undefined,
     logprobs: body.logprobs !== undefined && body.logprobs !== null && body.logprobs !== false,
     topLogprobs: wholeNumber(body, form === 'chat' ? 'top_logprobs' : 'logprobs', 0) ?? 0,
-    tool: form === 'chat' ? toolOf(body) : undefined,
+    tool: form === 'chat' ? findToolName(body) : undefined,
     tokenIds: takesTokenIds && body.return_token_ids === true,
     stop: stopTexts(body.stop),
     keepsStop: body.include_stop_str_in_output === true,
@@ -91,7 +91,7 @@ function stopTexts(stop: unknown): string[] | undefined {
 }
 
 /** Name of the tool that a chat calls. */
-export function toolOf({ tools, tool_choice: choice }: Record<string, unknown>): string | undefined {
+export function findToolName({ tools, tool_choice: choice }: Record<string, unknown>): string | undefined {
   const [tool] = (Array.isArray(tools) && choice !== 'none' ? tools : []) as { function?: { name?: string } }[];
   return tool?.function?.name;
 }

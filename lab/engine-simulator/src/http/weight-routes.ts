@@ -66,12 +66,12 @@ export function sglangWeights(engine: SimulatedEngine): Record<string, Route> {
 }
 
 function recorded(engine: SimulatedEngine, handle: Handler, ...paths: string[]): Record<string, Route> {
-  const routeOf = (path: string) => async (request: IncomingMessage, response: ServerResponse) => {
+  const createRoute = (path: string) => async (request: IncomingMessage, response: ServerResponse) => {
     const body = await readObject(request);
     engine.controls.push({ path, body });
     handle(body, response);
   };
-  return Object.fromEntries(paths.map((path) => [`POST ${path}`, routeOf(path)]));
+  return Object.fromEntries(paths.map((path) => [`POST ${path}`, createRoute(path)]));
 }
 
 function loadWeights(engine: SimulatedEngine, version: unknown): void {

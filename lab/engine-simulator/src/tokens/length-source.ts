@@ -5,7 +5,7 @@ import type { SampleIdentity } from './sample-identity';
 /** Source of the true lengths of responses in tokens, which only the simulator knows. */
 export interface LengthSource {
   readonly name: string;
-  lengthOf(identity: SampleIdentity): number;
+  getLength(identity: SampleIdentity): number;
 }
 
 /** Opens a source of lengths. @param name of a preset, or path of a file (.jsonl or .csv) */
@@ -21,7 +21,7 @@ export function lengthSource(name: string, seed: number): LengthSource {
 function presetLengths(name: LengthPresetName, seed: number): LengthSource {
   return {
     name,
-    lengthOf: ({ promptKey, script }) =>
+    getLength: ({ promptKey, script }) =>
       uncappedResponseLength(LENGTH_PRESETS[name], { seed, promptKey, sampleIndex: script.sampleKey }),
   };
 }
@@ -35,7 +35,7 @@ function fileLengths(path: string): LengthSource {
   const all = [...byPrompt.values()];
   return {
     name: path,
-    lengthOf: ({ promptKey, promptText, script }) => {
+    getLength: ({ promptKey, promptText, script }) => {
       const lengths =
         byPrompt.get(promptKey) ??
         (promptText === undefined ? undefined : byPrompt.get(promptText)) ??

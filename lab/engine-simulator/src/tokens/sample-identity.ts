@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { splitText, splitTokenIds, TOKEN_NUMBERS, TokenScript, wordsOf } from './token-script';
+import { splitText, splitTokenIds, TOKEN_NUMBERS, TokenScript, formatWords } from './token-script';
 
 export interface ChatMessage {
   role: string;
@@ -69,22 +69,25 @@ export class SampleIdentities {
 
   private exactIdentity(prompt: WirePrompt, samplingSeed: number | undefined): SampleIdentity {
     const split = this.untokenized(splitPrompt(prompt));
-    const resumed = split.made.length > 0 && identityOf(split.given, split.made[0]!);
+    const resumed = split.made.length > 0 && buildIdentity(split.given, split.made[0]!);
     const isOurs = resumed && (this.noise || resumed.script.startsWith(split.made));
     if (isOurs) return { ...resumed, madeTokens: split.made.length };
     if (split.made.length > 0) this.resumeMismatches += 1;
     const fresh = split.made.length > 0 ? prompt : split.given;
-    const key = promptKeyOf(fresh);
-    return identityOf(fresh, samplingSeed === undefined ? this.nextKey(key) : positiveModulo(samplingSeed, SEED_KEYS));
+    const key = buildPromptKey(fresh);
+    return buildIdentity(
+      fresh,
+      samplingSeed === undefined ? this.nextKey(key) : positiveModulo(samplingSeed, SEED_KEYS),
+    );
   }
 
   /** Token ids of a text or of messages; {@link identify} takes a prompt of these ids for the same prompt. */
   tokenize(prompt: WirePrompt): number[] {
-    const tokenIds = textsOf(prompt).flatMap((text) => {
+    const tokenIds = listTexts(prompt).flatMap((text) => {
       const pieces = text.match(PIECES) ?? [''];
       return pieces.map((piece) => createHash('sha256').update(piece).digest().readUInt32LE() % VOCABULARY);
     });
-    tokenized.set(promptKeyOf({ kind: 'tokenIds', tokenIds }), prompt);
+    tokenized.set(buildPromptKey({ kind: 'tokenIds', tokenIds }), prompt);
     if (tokenized.size > MAX_TOKENIZED) tokenized.delete(tokenized.keys().next().value!);
     return tokenIds;
   }
@@ -92,8 +95,8 @@ export class SampleIdentities {
   /** Text of token ids: of generated ids, after the ids of a prompt that {@link tokenize} has seen. */
   detokenize(tokenIds: readonly number[]): string {
     const { given, made } = splitTokenIds(tokenIds);
-    const known = tokenized.get(promptKeyOf({ kind: 'tokenIds', tokenIds: [...given] }));
-    return [...(known === undefined ? [] : textsOf(known)), wordsOf(made)].join('');
+    const known = tokenized.get(buildPromptKey({ kind: 'tokenIds', tokenIds: [...given] }));
+    return [...(known === undefined ? [] : listTexts(known)), formatWords(made)].join('');
   }
 
   reset(): void {
@@ -102,7 +105,7 @@ export class SampleIdentities {
   }
 
   private untokenized({ given, made }: SplitPrompt): SplitPrompt {
-    return { given: (given.kind === 'tokenIds' && tokenized.get(promptKeyOf(given))) || given, made };
+    return { given: (given.kind === 'tokenIds' && tokenized.get(buildPromptKey(given))) || given, made };
   }
 
   private nextKey(promptKey: string): number {
@@ -116,19 +119,19 @@ function positiveModulo(value: number, modulus: number): number {
   return ((Math.trunc(value) % modulus) + modulus) % modulus;
 }
 
-function identityOf(prompt: WirePrompt, sampleKey: number): SampleIdentity {
-  const promptKey = promptKeyOf(prompt);
+function buildIdentity(prompt: WirePrompt, sampleKey: number): SampleIdentity {
+  const promptKey = buildPromptKey(prompt);
   return {
     promptKey,
     promptText: prompt.kind === 'text' ? prompt.text : undefined,
     script: new TokenScript(Number.parseInt(promptKey.slice(0, 8), 16), sampleKey),
-    promptTokens: tokensOf(prompt),
+    promptTokens: countPromptTokens(prompt),
     madeTokens: 0,
   };
 }
 
 /** First 16 hex characters of a hash of the prompt without generated tokens. */
-function promptKeyOf(prompt: WirePrompt): string {
+function buildPromptKey(prompt: WirePrompt): string {
   const hash = createHash('sha256');
   if (prompt.kind === 'tokenIds') hash.update(Uint32Array.from(prompt.tokenIds));
   else if (prompt.kind === 'text') hash.update(prompt.text);
@@ -136,12 +139,12 @@ function promptKeyOf(prompt: WirePrompt): string {
   return hash.digest('hex').slice(0, 16);
 }
 
-function tokensOf(prompt: WirePrompt): number {
+function countPromptTokens(prompt: WirePrompt): number {
   if (prompt.kind === 'tokenIds') return prompt.tokenIds.length;
-  return textsOf(prompt).reduce((sum, text) => sum + Math.max(1, Math.ceil(text.length / CHARACTERS_PER_TOKEN)), 0);
+  return listTexts(prompt).reduce((sum, text) => sum + Math.max(1, Math.ceil(text.length / CHARACTERS_PER_TOKEN)), 0);
 }
 
-function textsOf(prompt: WirePrompt): string[] {
+function listTexts(prompt: WirePrompt): string[] {
   if (prompt.kind === 'tokenIds') return [];
   return prompt.kind === 'text' ? [prompt.text] : prompt.messages.map(({ content }) => content);
 }

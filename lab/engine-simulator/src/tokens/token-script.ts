@@ -19,7 +19,7 @@ const STOCK = Array.from({ length: STOCK_BLOCKS }, (_, block) => {
     { length: BLOCK_TOKENS },
     (__, offset) => mix(block * BLOCK_TOKENS + offset) & (TOKEN_NUMBERS - 1),
   );
-  return { numbers, words: wordsOf(numbers), ids: idsOf(numbers) };
+  return { numbers, words: formatWords(numbers), ids: formatIds(numbers) };
 });
 
 export class TokenScript {
@@ -50,12 +50,12 @@ export class TokenScript {
 
   /** Words of tokens [from, to), without characters that JSON escapes. */
   text(from: number, to: number): string {
-    return this.join(from, to, 'words', wordsOf);
+    return this.join(from, to, 'words', formatWords);
   }
 
   /** Ids of tokens [from, to), as the inside of a JSON array. */
   idList(from: number, to: number): string {
-    return this.join(from, to, 'ids', idsOf).slice(1);
+    return this.join(from, to, 'ids', formatIds).slice(1);
   }
 
   /** Logprobs of tokens [from, to): invented, but the same every time. */
@@ -90,12 +90,12 @@ export class TokenScript {
 }
 
 /** Words of generated tokens. */
-export function wordsOf(numbers: number[]): string {
+export function formatWords(numbers: number[]): string {
   return numbers.map((number) => ` t${number}`).join('');
 }
 
 /** Ids of generated tokens, with a comma before each. */
-function idsOf(numbers: number[]): string {
+function formatIds(numbers: number[]): string {
   return numbers.map((number) => `,${GENERATED_ID_BASE + number}`).join('');
 }
 

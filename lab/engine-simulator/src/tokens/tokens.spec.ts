@@ -52,7 +52,7 @@ describe('lengths from a file', () => {
     return path;
   };
   const length = (path: string, prompt: string, seed: number): number =>
-    lengthSource(path, 1).lengthOf(new SampleIdentities().identify(text(prompt), seed));
+    lengthSource(path, 1).getLength(new SampleIdentities().identify(text(prompt), seed));
 
   it('are taken by prompt and sample', () => {
     const path = write('a.jsonl', '{"prompt":"p","lengths":[10,20]}\n{"prompt":"*","lengths":[5]}\n');

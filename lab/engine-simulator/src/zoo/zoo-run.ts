@@ -2,7 +2,7 @@ import { isBroomwagonError, type EngineDialect, type ErrorCode, type Prompt } fr
 import { createEngineAdapter, engineRequestId, type GenerationResult } from '@broomwagon/engines';
 import { TokenBuffer } from '@broomwagon/generation';
 import { selectZoo } from '../test-engine';
-import { wordsOf } from '../tokens/token-script';
+import { formatWords } from '../tokens/token-script';
 import { ZOO } from './zoo';
 
 /** Behaviours by which a call fails or is cut: only the first calls of a sample have them. */
@@ -104,5 +104,5 @@ function outcome(buffer: TokenBuffer, ends: ZooOutcome['ends'], end: GenerationR
 
 /** Text of ids by the tokenizer of the simulator. */
 export function decode(tokenIds: readonly number[]): string {
-  return wordsOf(tokenIds.map((id) => id - GENERATED_ID_BASE));
+  return formatWords(tokenIds.map((id) => id - GENERATED_ID_BASE));
 }

@@ -18,7 +18,7 @@ const request = (maxTokens = 8_192) => ({
 describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
   let engine: Engine;
   beforeEach(async () => {
-    engine = await startEngine(dialect, { lengths: { name: 'test', lengthOf: () => 4_000 }, speed: 10 });
+    engine = await startEngine(dialect, { lengths: { name: 'test', getLength: () => 4_000 }, speed: 10 });
   });
   afterEach(() => engine.close());
 

@@ -1,7 +1,7 @@
 import type { EngineDialect } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { inEngine, selectZoo, startEngine, stateOf } from '../test-engine';
+import { inEngine, selectZoo, startEngine, fetchState } from '../test-engine';
 import { findSampleFaults } from './sample-faults';
 import { ZOO } from './zoo';
 import { runSample, type ZooOutcome, type ZooSample } from './zoo-run';
@@ -18,7 +18,7 @@ const STOP_ENTRIES = new Set(['vllm-stop-withheld', 'stop-never-included', 'sgla
 
 const engines = new Map<EngineDialect, Engine>();
 beforeAll(async () => {
-  const lengths = { name: 'test', lengthOf: () => LENGTH };
+  const lengths = { name: 'test', getLength: () => LENGTH };
   for (const dialect of DIALECTS) engines.set(dialect, await startEngine(dialect, { lengths, streamMs: 0 }));
 });
 afterAll(() => Promise.all([...engines.values()].map((engine) => engine.close())));
@@ -33,7 +33,7 @@ async function checkSample(
   const prompt = draw.dialect === 'openai' ? { text: `zoo ${++prompts}` } : { promptTokenIds: [5, 6, ++prompts] };
   const sampling = { seed: 3, logprobs: true };
   const truth = await runSample({ ...draw, url, prompt, sampling, entries: [], cuts: [] });
-  const stop = draw.entries.some((name) => STOP_ENTRIES.has(name)) && stopOf(truth.text, draw.stopAt);
+  const stop = draw.entries.some((name) => STOP_ENTRIES.has(name)) && findStop(truth.text, draw.stopAt);
   const found = await runSample({ ...draw, url, prompt, sampling: { ...sampling, ...(stop && { stop: [stop] }) } });
 
   const hasIds = draw.dialect !== 'openai';
@@ -44,12 +44,12 @@ async function checkSample(
   if (hasIds && found.usage !== undefined) expect(found.usage).toBe(found.lastCall);
   const cannotStop = ['aborts-ignored', 'closes-unnoticed'].every((name) => draw.entries.includes(name));
   if (!cannotStop) await expect.poll(() => inEngine(url)).toBe(0);
-  expect((await stateOf(url)).resumeMismatches).toBe(0);
+  expect((await fetchState(url)).resumeMismatches).toBe(0);
   return found;
 }
 
 /** Returns a stop text that starts in one token and ends in the next. */
-function stopOf(text: string, at = 0): string {
+function findStop(text: string, at = 0): string {
   const words = text.split(/(?= t)/);
   const index = 1 + (at % (words.length - 3));
   return words[index]!.slice(-2) + words[index + 1]!.slice(0, 4);

@@ -9,7 +9,7 @@ type Engine = Awaited<ReturnType<typeof startEngine>>;
 
 const engines = new Map<EngineDialect, Engine>();
 beforeAll(async () => {
-  const lengths = { name: 'test', lengthOf: () => 24 };
+  const lengths = { name: 'test', getLength: () => 24 };
   for (const dialect of ['vllm', 'sglang', 'openai'] as const) {
     engines.set(dialect, await startEngine(dialect, { lengths, streamMs: 0 }));
   }

@@ -24,13 +24,13 @@ describe('trajectories of many turns', () => {
   });
 
   it('end with their groups, which differ more when siblings have as many turns', () => {
-    const groupsOf = (turnsPromptShare: number) => {
+    const runGroups = (turnsPromptShare: number) => {
       const result = new AgenticRun({ ...setup, turnsPromptShare }, 1).run(new ProductionRouter(setup.servers));
       expect(result.groups.meanSeconds).toBeGreaterThan(result.meanSeconds);
       expect(result.groups.p90Seconds).toBeGreaterThanOrEqual(result.p90Seconds);
       return result.groups.p90Seconds / result.groups.meanSeconds;
     };
-    expect(groupsOf(1)).toBeGreaterThan(1.15 * groupsOf(0));
+    expect(runGroups(1)).toBeGreaterThan(1.15 * runGroups(0));
   });
 
   it('find their context in the prefix cache if they are sticky', () => {

@@ -100,7 +100,7 @@ export function compareAuto(
   const run = (policy: TailPolicy): MeasuredRun[] =>
     seeds.map((seed) => measure(setup, { policy, seed, steps, drifts }));
   const auto = run({ name: 'auto', ...choices.bounds });
-  const fixed = fixedPolicies(setup, choices).map((policy) => ({ name: nameOf(policy), runs: run(policy) }));
+  const fixed = fixedPolicies(setup, choices).map((policy) => ({ name: formatPolicyName(policy), runs: run(policy) }));
   const keeps = ({ ledgerBias, ...costs }: MeasuredRun): boolean =>
     brokenBounds({ ...choices.bounds }, { ...costs, lengthBias: ledgerBias }).length === 0;
   const kept = fixed.filter(({ runs }) => runs.every(keeps));
@@ -125,7 +125,7 @@ export function compareAuto(
   };
 }
 
-export function nameOf({ name, overProvision }: TailPolicy): string {
+export function formatPolicyName({ name, overProvision }: TailPolicy): string {
   return name === 'wait' || name === 'auto' ? name : `${name} ${overProvision}`;
 }
 
@@ -134,9 +134,9 @@ function driftingWorkload({ model, lengths, capTokens, promptTokens, groupsPerSt
   const first = generatedWorkload(model, { ...lengths, capTokens }, seed, promptTokens);
   return {
     ...first,
-    lengthOf: (prompt, sample, draw) => {
+    getLength: (prompt, sample, draw) => {
       const factor = 2 ** (prompt / (groupsPerStep * STEPS_TO_DOUBLE));
-      return Math.min(capTokens, Math.round(first.lengthOf(prompt, sample, draw) * factor));
+      return Math.min(capTokens, Math.round(first.getLength(prompt, sample, draw) * factor));
     },
   };
 }

@@ -88,18 +88,18 @@ export class SeerDispatcher implements Dispatcher {
   }
 
   private insert(sample: Sample): void {
-    const place = this.placeOf(sample);
+    const place = this.getPlace(sample);
     let [low, high] = [0, this.queue.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.placeOf(this.queue[middle]!) <= place) low = middle + 1;
+      if (this.getPlace(this.queue[middle]!) <= place) low = middle + 1;
       else high = middle;
     }
     this.queue.splice(low, 0, sample);
   }
 
   /** Order of a request in the queue: first come, first served, also for later chunks. */
-  private placeOf(sample: Sample): number {
+  private getPlace(sample: Sample): number {
     if (this.knowledge === 'oracle') return keptTokens(sample) - sample.lengthTokens;
     const place = this.arrivals.get(sample) ?? this.arrivals.size;
     this.arrivals.set(sample, place);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { SETUPS } from '../parameters';
 import { autoCommand } from './auto.command';
-import { documentedCalls, documentedRows, printed, rowsOf } from './commands.fixture';
+import { documentedCalls, documentedRows, printed, parseRows } from './commands.fixture';
 
 const folder = mkdtempSync(join(tmpdir(), 'broomwagon-auto-'));
 const file = join(folder, 'runs.jsonl');
@@ -14,7 +14,7 @@ const TINY = '--setup april --steps 12 --seeds 1 --scale 0.1 --over-provisions 2
 
 it('continues from a file of runs, takes its runs from there, and prints the same', async () => {
   const first = await printed(autoCommand, ...TINY, '--runs', file);
-  expect(rowsOf(first).map(([setup]) => setup)).toEqual(['april']);
+  expect(parseRows(first).map(([setup]) => setup)).toEqual(['april']);
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
   // One line each for `auto`, `wait` and three policies.
   expect(lines).toHaveLength(5);
@@ -27,10 +27,10 @@ it('continues from a file of runs, takes its runs from there, and prints the sam
   const [auto, ...others] = lines.map((line) => JSON.parse(line) as { measured: { lateSeconds: number } });
   auto!.measured.lateSeconds *= 2;
   writeFileSync(file, [auto, ...others].map((line) => `${JSON.stringify(line)}\n`).join(''));
-  const ratioOf = (text: readonly string[]): number => Number(rowsOf(text)[0]![5]);
+  const parseRatio = (text: readonly string[]): number => Number(parseRows(text)[0]![5]);
   const slower = await printed(autoCommand, ...TINY, '--runs', file);
-  expect(ratioOf(slower)).toBeCloseTo(ratioOf(first) / 2, 2);
-  expect(rowsOf(slower)[0]!.at(-1)).toBe('**no**');
+  expect(parseRatio(slower)).toBeCloseTo(parseRatio(first) / 2, 2);
+  expect(parseRows(slower)[0]!.at(-1)).toBe('**no**');
 });
 
 it.each([

@@ -1,5 +1,12 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { type AutoComparison, type Bounds, compareAuto, fixedPolicies, measureRun, nameOf } from '../auto/compare-auto';
+import {
+  type AutoComparison,
+  type Bounds,
+  compareAuto,
+  fixedPolicies,
+  measureRun,
+  formatPolicyName,
+} from '../auto/compare-auto';
 import { KeptRuns } from '../auto/kept-runs';
 import { Progress } from '../output/progress';
 import { screenTable } from '../output/write-output';
@@ -66,7 +73,7 @@ export function autoCommand(program: Command): void {
         const kept = new KeptRuns(file);
         const found = names.map((name) => {
           const comparison = compareAuto(scaled(SETUPS[name], size), choices, (setup, run) => {
-            progress.doing(`${name}, ${nameOf(run.policy)}`);
+            progress.doing(`${name}, ${formatPolicyName(run.policy)}`);
             const measured = kept.once({ name, scale: size, ...run }, () => measureRun(setup, run));
             progress.done();
             return measured;
@@ -77,7 +84,7 @@ export function autoCommand(program: Command): void {
         const scaling = size === 1 ? '' : `, ${size} of the servers and of the groups per step`;
         const lengths = drifts ? ', lengths that double over 50 steps' : '';
         console.log(`${steps} steps, ${seeds} seeds${scaling}${lengths}; steps from the tenth on:`);
-        console.log(screenTable({ head: HEAD, rows: found.map((one) => rowOf(one, drifts)) }));
+        console.log(screenTable({ head: HEAD, rows: found.map((one) => toRow(one, drifts)) }));
       },
     );
 }
@@ -112,7 +119,7 @@ const HEAD = [
 /** Share of speed that `auto` may lose against the best fixed policy. */
 const LOSS = { steady: 0.05, drifting: 0.1 };
 
-function rowOf(found: AutoComparison & { name: string }, drifts: boolean): string[] {
+function toRow(found: AutoComparison & { name: string }, drifts: boolean): string[] {
   const { name, waitSeconds, autoSeconds, best, ratio, worstRatio, offPolicyShare, versionSpan } = found;
   const { lengthBias, ledgerBias, wasteShare } = found;
   return [

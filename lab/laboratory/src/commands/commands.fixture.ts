@@ -6,7 +6,7 @@ import { vi } from 'vitest';
 export async function printed(add: (program: Command) => void, ...options: string[]): Promise<string[]> {
   const said = vi.spyOn(console, 'log').mockReturnValue();
   try {
-    await commandOf(add).parseAsync(options, { from: 'user' });
+    await createCommand(add).parseAsync(options, { from: 'user' });
     return said.mock.calls.flatMap(([text]) => String(text).split('\n'));
   } finally {
     said.mockRestore();
@@ -14,7 +14,7 @@ export async function printed(add: (program: Command) => void, ...options: strin
 }
 
 /** Cells of a printed table, without its head. */
-export function rowsOf(lines: readonly string[]): string[][] {
+export function parseRows(lines: readonly string[]): string[][] {
   const rows = lines.filter((line) => line.startsWith('│')).map((line) => line.slice(1, -1).split('│'));
   return rows.slice(1).map((cells) => cells.map((cell) => cell.trim()));
 }
@@ -23,10 +23,10 @@ const LABORATORY = readFileSync('docs/laboratory.md', 'utf8');
 
 /** Options of each call of a command in docs/laboratory.md. @throws CommanderError for a wrong option */
 export function documentedCalls(add: (program: Command) => void): Record<string, unknown>[] {
-  const name = commandOf(add).name();
+  const name = createCommand(add).name();
   const calls = LABORATORY.matchAll(new RegExp(`npm run lab -- ${name}\\b([^\`#\\n]*)`, 'g'));
   return [...calls].map(([, options]) => {
-    const command = commandOf(add);
+    const command = createCommand(add);
     command.parseOptions(options!.trim().split(/\s+/).filter(Boolean));
     return command.opts();
   });
@@ -38,7 +38,7 @@ export function documentedRows(head: string): string[] {
   return tables.flatMap((table) => table.split('\n').slice(2)).map((line) => line.split('|')[1]!.trim());
 }
 
-function commandOf(add: (program: Command) => void): Command {
+function createCommand(add: (program: Command) => void): Command {
   const program = new Command().exitOverride().configureOutput({ writeErr: () => undefined });
   add(program);
   return program.commands[0]!;

@@ -20,7 +20,7 @@ export function addFleetOptions(command: Command): Command {
     .option('--prompt-tokens <n>', 'tokens of a prompt', wholeNumber(0, 1_000_000), 64);
 }
 
-export function fleetOf({ servers, engine, promptTokens, speed }: FleetOptions): WhatIfFleet {
+export function toFleet({ servers, engine, promptTokens, speed }: FleetOptions): WhatIfFleet {
   return { servers, engine: ENGINE_PRESETS[engine], promptTokens, speed };
 }
 

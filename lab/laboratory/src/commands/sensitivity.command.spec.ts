@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Measures } from '../experiments/experiment';
 import type { figureEleven } from '../experiments/rollpacker';
 import { HEADLINES } from '../headlines/headlines';
-import { documentedCalls, documentedRows, printed, rowsOf } from './commands.fixture';
+import { documentedCalls, documentedRows, printed, parseRows } from './commands.fixture';
 import { sensitivityCommand } from './sensitivity.command';
 
 type Measure = typeof figureEleven;
@@ -24,7 +24,7 @@ it('has a column for each pair of shares, with the mean over the seeds and wheth
   };
   const options = ['--seeds', '2', '--prompt-shares', '0.1,0.5', '--endless-shares', '0.02,0'];
   const lines = await printed(withMeasure(measure), ...options);
-  const rows = rowsOf(lines);
+  const rows = parseRows(lines);
   const [long] = rows.splice(-1);
   expect(rows.length).toBeGreaterThan(20);
   for (const [what, published, ...cells] of rows) {
@@ -58,6 +58,6 @@ it('has the options and the rows that its documentation names', async () => {
   // The last documented row counts the others.
   const documented = documentedRows('row ').filter((row) => !row.startsWith('rows of '));
   expect(documented.length).toBeGreaterThan(10);
-  const names = rowsOf(lines).map(([what]) => what);
+  const names = parseRows(lines).map(([what]) => what);
   expect(names).toEqual(expect.arrayContaining(documented));
 });

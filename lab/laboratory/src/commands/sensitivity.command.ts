@@ -38,7 +38,9 @@ export function sensitivityCommand(program: Command, measure: typeof figureEleve
       const head = columns.map(
         ({ promptShare, endlessShare }) => `${promptShare} alike, ${100 * endlessShare} % endless`,
       );
-      const rows = (Object.keys(FIGURE_11) as RollpackerCap[]).flatMap((cap) => rowsOf(cap, columns, seeds, measure));
+      const rows = (Object.keys(FIGURE_11) as RollpackerCap[]).flatMap((cap) =>
+        buildRows(cap, columns, seeds, measure),
+      );
       rows.push([
         '16k: median of a long round / of all, both over-provisioned 1.25',
         `${LONG_ROUND_MEDIAN}x`,
@@ -78,7 +80,7 @@ function median(values: readonly number[]): number {
 }
 
 /** Rows of the table for the headlines of a cap: value and ratio in each column. */
-function rowsOf(
+function buildRows(
   cap: RollpackerCap,
   columns: { promptShare: number; endlessShare: number }[],
   seeds: number,

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { documentedCalls, printed, rowsOf } from './commands.fixture';
+import { documentedCalls, printed, parseRows } from './commands.fixture';
 import { turnsCommand } from './turns.command';
 
 describe('turns', () => {
@@ -13,7 +13,7 @@ describe('turns', () => {
       program,
       ...'turns --seeds 1 --trajectories 32'.split(' '),
     ]);
-    const rows = rowsOf(stdout.split('\n'));
+    const rows = parseRows(stdout.split('\n'));
     expect(rows.map(([seed, way]) => [seed, way])).toEqual([
       ['1', 'static hash'],
       ['1', 'global balancer, simulated'],

@@ -5,16 +5,16 @@ import { TAIL_POLICIES } from '@broomwagon/contracts';
 import type { Command } from 'commander';
 import { expect, it } from 'vitest';
 import { parseOptions } from '../../../demo/src/options/parse-options';
-import { tailPolicyOf } from '../../../demo/src/options/tail-options';
+import { toTailPolicy } from '../../../demo/src/options/tail-options';
 import type { StepReport } from '../../../reference-trainer/src/loop/step-report';
 import { VALIDATED_POLICIES, type ValidatedPolicy } from '../validation/validated-runs';
-import { documentedCalls, printed, rowsOf } from './commands.fixture';
+import { documentedCalls, printed, parseRows } from './commands.fixture';
 import { validateCommand } from './validate.command';
 
 const NAMES = Object.keys(VALIDATED_POLICIES) as ValidatedPolicy[];
 
 /** Events of two rounds of one group, each of `roundMs` milliseconds. */
-function eventsOf(policy: string, roundMs: number): string {
+function formatEvents(policy: string, roundMs: number): string {
   const events = [1, 2].flatMap((step) => {
     const round = { job: 'job', roundId: `r${step}`, step };
     const opened = { ...round, policy, kind: 'short', neededGroups: 1, newGroups: 1, takeGroups: 0 };
@@ -33,21 +33,21 @@ it('runs each named policy in the services and in the simulation, and compares s
   const started: (readonly string[])[] = [];
   const services = (given: readonly string[]) => {
     started.push(given);
-    const { name } = tailPolicyOf(parseOptions(given));
+    const { name } = toTailPolicy(parseOptions(given));
     const steps = [{ engineSeconds: 30 }, { engineSeconds: null }] as StepReport[];
-    const events = eventsOf(name, name === 'wait' ? 2_000 : 1_000);
+    const events = formatEvents(name, name === 'wait' ? 2_000 : 1_000);
     return Promise.resolve({ events, report: { steps, clockLagShare: 0.015 } });
   };
   try {
     const command = (program: Command) => validateCommand(program, services);
     const options = ['--policy', 'wait', 'auto', '--groups', '1', '--samples', '1', '--speed', '20', '--out', out];
     const lines = await printed(command, ...options);
-    expect(started.map((given) => tailPolicyOf(parseOptions(given)))).toEqual([
+    expect(started.map((given) => toTailPolicy(parseOptions(given)))).toEqual([
       { name: 'wait', overProvision: 1 },
       { name: 'auto' },
     ]);
-    const text = rowsOf(lines).map((cells) => cells.join());
-    const [first] = rowsOf(lines);
+    const text = parseRows(lines).map((cells) => cells.join());
+    const [first] = parseRows(lines);
     const [, , , , simulated, ratio] = first!;
     expect(Number(ratio)).toBeCloseTo(Number(simulated) / 40, 2);
     // Both policies launch the same single group, so their simulated times are the same.
@@ -68,7 +68,7 @@ it('runs each named policy in the services and in the simulation, and compares s
 });
 
 it('has every tail policy, and reads the options of its documented calls', () => {
-  const tried = NAMES.map((name) => tailPolicyOf(parseOptions(VALIDATED_POLICIES[name])).name);
+  const tried = NAMES.map((name) => toTailPolicy(parseOptions(VALIDATED_POLICIES[name])).name);
   expect(new Set(tried)).toEqual(new Set(TAIL_POLICIES));
   expect(documentedCalls(validateCommand).map(({ policy }) => policy)).toContainEqual(NAMES);
 });

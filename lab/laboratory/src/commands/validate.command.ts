@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Option, type Command } from 'commander';
 import { parseOptions } from '../../../demo/src/options/parse-options';
-import { tailPolicyOf } from '../../../demo/src/options/tail-options';
+import { toTailPolicy } from '../../../demo/src/options/tail-options';
 import type { Report } from '../../../demo/src/report/report';
 import { readEvents } from '../events/recorded-run';
 import { recordedSeconds, replay } from '../events/what-if';
@@ -18,7 +18,7 @@ import {
   type ValidatedPolicy,
   type ValidatedRun,
 } from '../validation/validated-runs';
-import { addFleetOptions, fleetOf, type FleetOptions } from './fleet-options';
+import { addFleetOptions, toFleet, type FleetOptions } from './fleet-options';
 import { someNumber, wholeNumber } from './numbers';
 import { drawn, WRITTEN_TO } from './outputs';
 
@@ -58,7 +58,7 @@ export function validateCommand(program: Command, services: typeof runServices =
     console.log(screenTable(stepTable(runs)));
     console.log(screenTable(meanTable(runs)));
     if (options.policy.some((name) => name === 'auto' || name.endsWith('-adaptive'))) console.log(DIFFERING);
-    const plots = runs.map((run) => [`validate-${run.policy}.svg`, plotOf(run)]);
+    const plots = runs.map((run) => [`validate-${run.policy}.svg`, buildPlot(run)]);
     console.log(`${WRITTEN_TO} ${await drawn(options.out, Object.fromEntries(plots) as Record<string, string>)}`);
   });
 }
@@ -72,7 +72,7 @@ async function validated(
   const given = startOptions(policy, options);
   const { events, report } = await services(given);
   const run = readEvents(events, policy);
-  const { outcome } = replay(run, fleetOf(options), tailPolicyOf(parseOptions(given)), 'same');
+  const { outcome } = replay(run, toFleet(options), toTailPolicy(parseOptions(given)), 'same');
   return {
     policy,
     services: recordedSeconds(run, options.speed),
@@ -116,7 +116,7 @@ async function runServices(
   }
 }
 
-function plotOf({ policy, services, simulation }: ValidatedRun): string {
+function buildPlot({ policy, services, simulation }: ValidatedRun): string {
   return svgPlot({
     title: `Services and simulation: ${policy}`,
     xLabel: 'step',

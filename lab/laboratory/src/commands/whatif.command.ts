@@ -9,7 +9,7 @@ import { mean, type RunResult } from '../experiments/run-setup';
 import { highest } from '../highest';
 import { svgPlot } from '../output/plot';
 import { screenTable } from '../output/write-output';
-import { addFleetOptions, addSpeedOption, fleetOf, type FleetOptions } from './fleet-options';
+import { addFleetOptions, addSpeedOption, toFleet, type FleetOptions } from './fleet-options';
 import { numberList } from './numbers';
 import { drawn, WRITTEN_TO } from './outputs';
 
@@ -37,8 +37,8 @@ export function whatifCommand(program: Command): void {
     .option('--out <folder>', 'folder of the plot', 'laboratory-output');
   addSpeedOption(addFleetOptions(command)).action(async (options: Options) => {
     const run = readEvents(await readFile(options.events, 'utf8'), options.events, options.job);
-    const policies = policiesOf(options, run);
-    const fleet = fleetOf(options);
+    const policies = buildPolicies(options, run);
+    const fleet = toFleet(options);
     const own = recordedPolicy(run);
     const recorded = recordedSeconds(run, options.speed);
     const again = replay(run, fleet, own);
@@ -48,7 +48,7 @@ export function whatifCommand(program: Command): void {
     const error = again.outcome.seconds / sum(recorded) - 1;
     console.log(`The error of the model is ${percent(error)}: smaller differences mean nothing.`);
     const series = [{ policy: own, result: again }, ...tried].map(({ policy, result }) => ({
-      name: nameOf(policy),
+      name: formatPolicyName(policy),
       points: result.outcome.steps.map(({ step, seconds }) => ({ x: step, y: seconds })),
     }));
     const svg = svgPlot({
@@ -85,8 +85,8 @@ function table(recorded: readonly number[], again: RunResult, own: TailPolicy, t
     head: ['', 'mean step', 'all steps', 'speed', 'off-policy', 'bias', 'variation', 'waste'],
     rows: [
       ['recorded', `${Math.round(mean(recorded))} s`, `${Math.round(sum(recorded))} s`, '', ...blank],
-      row(`${nameOf(own)}, simulated`, again),
-      ...tried.map(({ policy, result }) => row(nameOf(policy), result)),
+      row(`${formatPolicyName(own)}, simulated`, again),
+      ...tried.map(({ policy, result }) => row(formatPolicyName(policy), result)),
     ],
   };
 }
@@ -94,7 +94,7 @@ function table(recorded: readonly number[], again: RunResult, own: TailPolicy, t
 /** Fields of a policy with an option of their own, which would replace them. */
 const OPTION_OF = { name: '--policy', overProvision: '--over-provision' };
 
-function policiesOf({ policy, overProvision, set }: Options, run: RecordedRun): TailPolicy[] {
+function buildPolicies({ policy, overProvision, set }: Options, run: RecordedRun): TailPolicy[] {
   for (const [field, option] of Object.entries(OPTION_OF)) {
     if (Object.hasOwn(set, field)) throw invalidField(field, `is given by ${option}, not by --set`);
   }
@@ -114,14 +114,14 @@ function policiesOf({ policy, overProvision, set }: Options, run: RecordedRun): 
 
 function describe(run: RecordedRun, own: TailPolicy): string {
   const lines = [
-    `Job ${run.job}: ${run.rounds.length} rounds, ${run.lengths.size} groups of ${run.samples}, cap ${run.capTokens} tokens, policy ${nameOf(own)}.`,
+    `Job ${run.job}: ${run.rounds.length} rounds, ${run.lengths.size} groups of ${run.samples}, cap ${run.capTokens} tokens, policy ${formatPolicyName(own)}.`,
   ];
   if (run.missingEvents > 0) lines.push(`${run.missingEvents} events are missing: the stream had cut them off.`);
   if (run.partialGroups > 0) lines.push(`${run.partialGroups} groups never finished and are left out.`);
   return lines.join('\n');
 }
 
-function nameOf({ name, overProvision = 1 }: TailPolicy): string {
+function formatPolicyName({ name, overProvision = 1 }: TailPolicy): string {
   return name === 'wait' || name === 'auto' ? name : `${name} ${Number(overProvision.toFixed(3))}`;
 }
 

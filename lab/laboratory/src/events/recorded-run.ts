@@ -48,7 +48,7 @@ export function readEvents(text: string, name: string, job?: string): RecordedRu
   const rounds = events.filter(({ type }) => type === 'round.opened');
   const chosen = job ?? mostFrequent(rounds.map((event) => event.job!));
   if (chosen === undefined) throw new RangeError(`${name}: no round was opened`);
-  const own = events.filter((event) => jobOf(event) === chosen);
+  const own = events.filter((event) => findJob(event) === chosen);
   const run = collect(chosen, own);
   if (run.rounds.length === 0) throw new RangeError(`${name}: no round of job ${chosen} was completed`);
   if (run.lengths.size === 0) throw new RangeError(`${name}: no group of job ${chosen} was finished`);
@@ -67,9 +67,9 @@ function collect(job: string, events: readonly RolloutEvent[]): RecordedRun {
   for (const event of events) {
     if (event.type === 'round.opened') opened.set(event.roundId!, event);
     if (event.type === 'longtail.requeued') see(String(event.groupId), event.roundId);
-    if (event.type === 'round.completed') rounds.push(roundOf(opened.get(event.roundId!), event));
+    if (event.type === 'round.completed') rounds.push(toRecordedRound(opened.get(event.roundId!), event));
     if (event.type === 'request.finished') {
-      const { groupId, index } = partsOf(String(event.requestId));
+      const { groupId, index } = parseRequestId(String(event.requestId));
       const tokens = Number(event.tokens);
       see(groupId, event.roundId);
       const samples = lengths.get(groupId) ?? [];
@@ -97,7 +97,7 @@ function collect(job: string, events: readonly RolloutEvent[]): RecordedRun {
   };
 }
 
-function roundOf(opened: RolloutEvent | undefined, completed: RolloutEvent): RecordedRound {
+function toRecordedRound(opened: RolloutEvent | undefined, completed: RolloutEvent): RecordedRound {
   const neededGroups = Number(opened?.neededGroups);
   return {
     step: Number(completed.step),
@@ -123,11 +123,11 @@ function parseEvent(line: string, place: string): RolloutEvent {
 }
 
 /** Job of an event; events of requests name it in the request id, `<job>/<group>/<sample>`. */
-function jobOf(event: RolloutEvent): string | undefined {
-  return event.job ?? (typeof event.requestId === 'string' ? partsOf(event.requestId).job : undefined);
+function findJob(event: RolloutEvent): string | undefined {
+  return event.job ?? (typeof event.requestId === 'string' ? parseRequestId(event.requestId).job : undefined);
 }
 
-function partsOf(requestId: string): { job: string; groupId: string; index: number } {
+function parseRequestId(requestId: string): { job: string; groupId: string; index: number } {
   const [job, groupId, index] = requestId.split('/').map(idOfPart);
   return { job: job!, groupId: groupId!, index: Number(index) };
 }

@@ -40,12 +40,12 @@ export const guiAgent: Experiment = {
   run({ seed }) {
     const { servers, trajectories } = GUI_AGENT;
     // Trajectories are named t0, t1, ... and given to the workers in even parts.
-    const workerOf = (sessionId: string): number =>
+    const toWorker = (sessionId: string): number =>
       Math.floor((Number(sessionId.slice(1)) * AGENT_WORKERS) / trajectories);
     const ways: Record<string, Router> = {
       global: new ProductionRouter(servers),
       hash: new StaticHashRouter(servers),
-      workers: new PerWorkerRouter(servers, AGENT_WORKERS, workerOf),
+      workers: new PerWorkerRouter(servers, AGENT_WORKERS, toWorker),
     };
     const measures: Measures = {};
     for (const [name, router] of Object.entries(ways)) {

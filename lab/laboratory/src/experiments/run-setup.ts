@@ -69,7 +69,7 @@ export function runSetup(setup: Setup, choices: RunChoices): RunResult {
     transfer,
     overheadSeconds: choices.overheadSeconds ?? STEP_OVERHEAD_SECONDS,
   }).run();
-  return resultOf(outcome);
+  return toRunResult(outcome);
 }
 
 function defaultRouter(servers: number, routing: PoolSettings | undefined) {
@@ -77,7 +77,7 @@ function defaultRouter(servers: number, routing: PoolSettings | undefined) {
   return new ProductionRouter(servers, routing);
 }
 
-function resultOf(outcome: RolloutOutcome): RunResult {
+function toRunResult(outcome: RolloutOutcome): RunResult {
   const ledger = summariseLedger(outcome.ledger);
   const within = outcome.steps.filter(({ isWithinData }) => isWithinData);
   const steps = within.length > 0 ? within : outcome.steps;

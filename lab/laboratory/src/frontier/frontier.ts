@@ -78,13 +78,13 @@ export function findFrontier(
   const base = run('wait', WAIT);
   const points = policyFamilies(setup).flatMap((family) =>
     overProvisions.map((overProvision) => ({
-      ...pointOf(base, run(`${family.name} ${overProvision}`, family.policy(overProvision))),
+      ...computePoint(base, run(`${family.name} ${overProvision}`, family.policy(overProvision))),
       family: family.name,
       overProvision,
     })),
   );
   const adaptive = ADAPTIVE_FAMILIES.map((family) => ({
-    ...pointOf(base, run(family.name, family.policy(FIRST_OVER_PROVISION))),
+    ...computePoint(base, run(family.name, family.policy(FIRST_OVER_PROVISION))),
     family: family.name,
     overProvision: 'auto' as const,
   }));
@@ -103,9 +103,9 @@ type Measure = (typeof MEASURES)[number];
 export function meanFrontier(frontiers: readonly Frontier[]): Frontier {
   const points = frontiers[0]!.points.map((point, index) => {
     const all = frontiers.map((frontier) => frontier.points[index]!);
-    const valuesOf = (measure: Measure): number[] => all.map((one) => one[measure]);
+    const listValues = (measure: Measure): number[] => all.map((one) => one[measure]);
     const each = <Value>(value: (values: number[]) => Value): Record<Measure, Value> =>
-      Object.fromEntries(MEASURES.map((measure) => [measure, value(valuesOf(measure))])) as Record<Measure, Value>;
+      Object.fromEntries(MEASURES.map((measure) => [measure, value(listValues(measure))])) as Record<Measure, Value>;
     return {
       ...point,
       ...each(mean),
@@ -117,7 +117,7 @@ export function meanFrontier(frontiers: readonly Frontier[]): Frontier {
   return { baseSeconds: mean(frontiers.map(({ baseSeconds }) => baseSeconds)), points };
 }
 
-function pointOf(base: RunResult, run: RunResult): Omit<FrontierPoint, 'family' | 'overProvision'> {
+function computePoint(base: RunResult, run: RunResult): Omit<FrontierPoint, 'family' | 'overProvision'> {
   return {
     speedup: base.stepSeconds / run.stepSeconds,
     wholeSpeedup: base.outcome.seconds / run.outcome.seconds,

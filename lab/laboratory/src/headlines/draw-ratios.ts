@@ -1,5 +1,5 @@
 import { cutText } from '@broomwagon/contracts';
-import { svgOf } from '../output/plot';
+import { buildSvg } from '../output/plot';
 import type { HeadlineResult } from './headline';
 
 const ROW = 18;
@@ -7,7 +7,7 @@ const ROW = 18;
 const [LOW, HIGH] = [0.25, 4];
 
 const within = (ratio: number): number => Math.min(HIGH, Math.max(LOW, ratio));
-const colourOf = ({ holds }: HeadlineResult): string => (holds ? '#009e73' : '#d55e00');
+const getColour = ({ holds }: HeadlineResult): string => (holds ? '#009e73' : '#d55e00');
 
 /** Plot of ours / published for every headline, on a logarithmic axis; the bar is the range over the seeds. */
 export function svgRatios(results: readonly HeadlineResult[]): string {
@@ -16,13 +16,13 @@ export function svgRatios(results: readonly HeadlineResult[]): string {
   const ranges = results.map((result) => {
     const scale = result.mean === 0 ? 0 : result.ratio / result.mean;
     const [from, to] = [within(result.least * scale), within(result.most * scale)];
-    return { value: [from, from, within(result.ratio), to, to], itemStyle: { color: colourOf(result) } };
+    return { value: [from, from, within(result.ratio), to, to], itemStyle: { color: getColour(result) } };
   });
   const means = results.map((result) => {
-    return { value: [within(result.ratio), result.headline.id], itemStyle: { color: colourOf(result) } };
+    return { value: [within(result.ratio), result.headline.id], itemStyle: { color: getColour(result) } };
   });
   const size = { width: 1000, height: results.length * ROW + 80 };
-  return svgOf(size, {
+  return buildSvg(size, {
     title: { text: 'Ours / published', left: 16, textStyle: { fontSize: 16 } },
     grid: { left: 300, right: 260, top: 40, bottom: 28 },
     xAxis: { type: 'log', logBase: 2, min: LOW, max: HIGH },

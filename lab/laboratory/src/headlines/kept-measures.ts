@@ -8,11 +8,11 @@ import type { KeptMeasures } from './run-headlines';
  */
 export function keptInFile(file: string, isQuick: boolean): KeptMeasures {
   const kept = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Measures>) : {};
-  const keyOf = (experiment: string, seed: number): string => `${experiment} ${seed}${isQuick ? ' quick' : ''}`;
+  const buildKey = (experiment: string, seed: number): string => `${experiment} ${seed}${isQuick ? ' quick' : ''}`;
   return {
-    get: (experiment, seed) => kept[keyOf(experiment, seed)],
+    get: (experiment, seed) => kept[buildKey(experiment, seed)],
     put(experiment, seed, measures) {
-      kept[keyOf(experiment, seed)] = measures;
+      kept[buildKey(experiment, seed)] = measures;
       writeFileSync(`${file}.new`, JSON.stringify(kept));
       renameSync(`${file}.new`, file);
     },

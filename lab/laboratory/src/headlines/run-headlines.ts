@@ -59,7 +59,7 @@ export function runHeadlines(
     if (found.some((one) => one === undefined)) continue;
     for (const name of Object.keys(found[0]!)) measures[name] = found.map((one) => one![name]!);
   }
-  const valuesOf = (measure: string): number[] => {
+  const getValues = (measure: string): number[] => {
     const values = measures[measure];
     if (!values) throw new UnknownMeasure(measure);
     return values;
@@ -76,8 +76,8 @@ export function runHeadlines(
   return {
     seeds,
     measures,
-    headlines: evaluated(HEADLINES, (headline) => evaluate(headline, valuesOf(headline.measure))),
-    bands: evaluated(BANDS, (band) => ({ band, ...band.check((measure) => mean(valuesOf(measure))) })),
+    headlines: evaluated(HEADLINES, (headline) => evaluate(headline, getValues(headline.measure))),
+    bands: evaluated(BANDS, (band) => ({ band, ...band.check((measure) => mean(getValues(measure))) })),
   };
 }
 

@@ -34,7 +34,7 @@ export function svgPlot({ title, xLabel, yLabel, series, guide, isTight }: Plot)
     lineStyle: { color: '#999' },
     data: [{ yAxis: guide.y, label: { formatter: guide.text, position: 'insideEndTop' as const } }],
   };
-  return svgOf(
+  return buildSvg(
     { width: 800, height: 440 },
     {
       title: { text: title, left: 16, textStyle: { fontSize: 16 } },
@@ -71,7 +71,7 @@ function rangeBars({ x, y, xRange, yRange }: PlotPoint, color: string) {
 }
 
 /** Draws a chart as SVG without a browser. */
-export function svgOf(size: { width: number; height: number }, option: EChartsOption): string {
+export function buildSvg(size: { width: number; height: number }, option: EChartsOption): string {
   const chart = init(null, null, { renderer: 'svg', ssr: true, ...size });
   try {
     chart.setOption({ animation: false, backgroundColor: '#fff', ...option });

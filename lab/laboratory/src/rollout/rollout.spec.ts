@@ -119,7 +119,7 @@ describe('a rollout', () => {
       name: 'counted',
       capTokens: 1_000,
       promptTokens: () => 10,
-      lengthOf: (prompt, sample, draw) => {
+      getLength: (prompt, sample, draw) => {
         drawn.add(draw);
         return 50 + ((prompt * 37 + sample * 101 + draw * 13) % 900);
       },

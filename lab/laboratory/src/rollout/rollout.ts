@@ -82,7 +82,7 @@ export class Rollout {
   private newGroup(samples: number): ModelSubmission {
     const prompt = this.launchedGroups++;
     const { workload } = this.options;
-    const lengths = Array.from({ length: samples }, (_, index) => workload.lengthOf(prompt, index, 0));
+    const lengths = Array.from({ length: samples }, (_, index) => workload.getLength(prompt, index, 0));
     this.counts.launched(lengths);
     const groupId = `${prompt}`;
     this.prompts.set(groupId, { prompt, lengths });
@@ -91,11 +91,11 @@ export class Rollout {
 
   private claim(max: number): Sample[] {
     return this.model.claim(max, 'engines').map((request) => {
-      const sample = this.sampleOf(request);
+      const sample = this.getSample(request);
       // A request that was started before and has no tokens left is drawn again.
       if (sample.carriedTokens > 0 && request.tokens === 0) {
         sample.draw += 1;
-        sample.lengthTokens = this.options.workload.lengthOf(sample.prompt, request.index, sample.draw);
+        sample.lengthTokens = this.options.workload.getLength(sample.prompt, request.index, sample.draw);
       }
       sample.carriedTokens = 0;
       sample.attempt = request.attempt;
@@ -103,7 +103,7 @@ export class Rollout {
     });
   }
 
-  private sampleOf(request: ModelRequest): Sample {
+  private getSample(request: ModelRequest): Sample {
     let sample = this.samples.get(request);
     if (!sample) {
       const { groupId } = request.group;
@@ -115,7 +115,7 @@ export class Rollout {
         prompt,
         promptTokens,
         routeRequest: { groupId, requestId: `${groupId}-${request.index}`, contextTokens: promptTokens },
-        lengthTokens: lengths[request.index] ?? workload.lengthOf(prompt, request.index, 0),
+        lengthTokens: lengths[request.index] ?? workload.getLength(prompt, request.index, 0),
         targetTokens: 0,
         draw: 0,
         attempt: 0,

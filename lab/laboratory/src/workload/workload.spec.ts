@@ -7,16 +7,16 @@ describe('recorded lengths', () => {
 
   it('are the lengths of the file, with its prompts repeated, cut at the cap', () => {
     const workload = tracedWorkload('file', trace, 500, 8);
-    expect([0, 1, 2].map((sample) => workload.lengthOf(0, sample, 0))).toEqual([10, 20, 500]);
-    expect([workload.lengthOf(1, 0, 0), workload.lengthOf(2, 1, 0)]).toEqual([5, 20]);
+    expect([0, 1, 2].map((sample) => workload.getLength(0, sample, 0))).toEqual([10, 20, 500]);
+    expect([workload.getLength(1, 0, 0), workload.getLength(2, 1, 0)]).toEqual([5, 20]);
   });
 
   it('change when a sample is started again, always to the same length for the same draw', () => {
     const workload = tracedWorkload('file', trace, 1_000, 8);
-    const drawn = Array.from({ length: 60 }, (_, draw) => workload.lengthOf(0, 2, draw + 1));
+    const drawn = Array.from({ length: 60 }, (_, draw) => workload.getLength(0, 2, draw + 1));
     expect(new Set(drawn)).toEqual(new Set([10, 20, 900]));
-    expect(Array.from({ length: 60 }, (_, draw) => workload.lengthOf(0, 2, draw + 1))).toEqual(drawn);
-    expect(tracedWorkload('file', trace, 1_000, 8, 'same').lengthOf(0, 2, 1)).toBe(900);
+    expect(Array.from({ length: 60 }, (_, draw) => workload.getLength(0, 2, draw + 1))).toEqual(drawn);
+    expect(tracedWorkload('file', trace, 1_000, 8, 'same').getLength(0, 2, 1)).toBe(900);
   });
 
   it('are read in time that grows with the file, however many lines or lengths one prompt has', () => {

@@ -10,7 +10,7 @@ export interface Workload {
    * True length of a sample, tokens; hidden from all policies except oracles. `draw` counts the restarts: a sample
    * whose tokens were discarded gets another length, as at any temperature above 0.
    */
-  lengthOf(prompt: number, sample: number, draw: number): number;
+  getLength(prompt: number, sample: number, draw: number): number;
 }
 
 /** Workload with lengths of a distribution. Draws after the first are samples of the same prompt with other numbers. */
@@ -24,7 +24,7 @@ export function generatedWorkload(
     name,
     capTokens: distribution.capTokens,
     promptTokens: () => promptTokens,
-    lengthOf: (prompt, sample, draw) =>
+    getLength: (prompt, sample, draw) =>
       responseLength(distribution, { seed, promptKey: `${prompt}`, sampleIndex: sample + draw * 100_003 }),
   };
 }
@@ -47,7 +47,7 @@ export function tracedWorkload(
     name,
     capTokens,
     promptTokens: () => promptTokens,
-    lengthOf: (prompt, sample, draw) => {
+    getLength: (prompt, sample, draw) => {
       const lengths = prompts[prompt % prompts.length]!;
       const isDrawnAgain = draw > 0 && redraw === 'sibling';
       // The sibling is random: taken in turn, siblings would give the group the same lengths again, and hide any bias.

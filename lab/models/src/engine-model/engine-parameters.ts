@@ -51,7 +51,7 @@ const MEMORY = { share: 0.85, activations: 4e9 };
  */
 const HOST_SECONDS_PER_SEQUENCE = 0.15e-3;
 
-function engineOf({
+function computeEngineParameters({
   parameters,
   kvBytesPerToken,
   gpus,
@@ -74,17 +74,17 @@ function engineOf({
 /** Engines of the published measurements. */
 export const ENGINE_PRESETS = {
   /** Qwen2.5-7B on one GPU. */
-  '7b-8k': engineOf({ parameters: 7.6e9, kvBytesPerToken: 56 * KIB, gpus: 1, stepBaseMs: 6.5 }),
+  '7b-8k': computeEngineParameters({ parameters: 7.6e9, kvBytesPerToken: 56 * KIB, gpus: 1, stepBaseMs: 6.5 }),
   /** Qwen3-8B on one GPU: KV memory is scarce. */
-  '8b-32k': engineOf({ parameters: 8.2e9, kvBytesPerToken: 144 * KIB, gpus: 1, stepBaseMs: 7.7 }),
+  '8b-32k': computeEngineParameters({ parameters: 8.2e9, kvBytesPerToken: 144 * KIB, gpus: 1, stepBaseMs: 7.7 }),
   /** Qwen2.5-14B on two GPUs. */
-  '14b-16k': engineOf({ parameters: 14.8e9, kvBytesPerToken: 192 * KIB, gpus: 2, stepBaseMs: 13.7 }),
+  '14b-16k': computeEngineParameters({ parameters: 14.8e9, kvBytesPerToken: 192 * KIB, gpus: 2, stepBaseMs: 13.7 }),
   /** Qwen2.5-32B on two GPUs. */
-  '32b-32k': engineOf({ parameters: 32.8e9, kvBytesPerToken: 256 * KIB, gpus: 2, stepBaseMs: 16.9 }),
+  '32b-32k': computeEngineParameters({ parameters: 32.8e9, kvBytesPerToken: 256 * KIB, gpus: 2, stepBaseMs: 16.9 }),
   /** Qwen2.5-VL-32B on four GPUs. */
-  'vl-32b': engineOf({ parameters: 33.5e9, kvBytesPerToken: 256 * KIB, gpus: 4, stepBaseMs: 14 }),
+  'vl-32b': computeEngineParameters({ parameters: 33.5e9, kvBytesPerToken: 256 * KIB, gpus: 4, stepBaseMs: 14 }),
   /** Qwen2-VL-72B on eight GPUs. */
-  '72b': engineOf({
+  '72b': computeEngineParameters({
     parameters: 72.7e9,
     kvBytesPerToken: 320 * KIB,
     gpus: 8,
@@ -102,7 +102,13 @@ export const ENGINE_PRESETS = {
     graphTiers: [4, 8, 16, 32, 64],
   },
   /** Qwen3-4B on two MI300X. */
-  '4b-small-batch': engineOf({ parameters: 4e9, kvBytesPerToken: 144 * KIB, gpus: 2, stepBaseMs: 6.5, gpu: MI300X }),
+  '4b-small-batch': computeEngineParameters({
+    parameters: 4e9,
+    kvBytesPerToken: 144 * KIB,
+    gpus: 2,
+    stepBaseMs: 6.5,
+    gpu: MI300X,
+  }),
   /** A 2B model on one GPU; TailSieve measured tau(1) = 5.2 ms. */
-  '2b': engineOf({ parameters: 2e9, kvBytesPerToken: 28 * KIB, gpus: 1, stepBaseMs: 5 }),
+  '2b': computeEngineParameters({ parameters: 2e9, kvBytesPerToken: 28 * KIB, gpus: 1, stepBaseMs: 5 }),
 } as const satisfies Record<string, EngineParameters>;

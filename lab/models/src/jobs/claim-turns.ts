@@ -48,16 +48,16 @@ export function takeTurns(turns: ClaimTurns, max: number, only?: string): { turn
   const jobs = new Map(turns.jobs.map((job) => [job.job, job]));
   const given: Turn[] = [];
   for (let left = max; left > 0;) {
-    const first = nextOf([...jobs.values()]);
+    const first = findNext([...jobs.values()]);
     if (first === undefined) break;
     present = first.place;
-    const next = only === undefined ? first : nextOf([...jobs.values()].filter(({ job }) => job === only));
+    const next = only === undefined ? first : findNext([...jobs.values()].filter(({ job }) => job === only));
     if (next === undefined) break;
-    const most = Math.min(left, roomOf(next), next.pending);
+    const most = Math.min(left, computeRoom(next), next.pending);
     const service = next.place + Math.floor((most * SERVICE_OF_ONE) / next.quota.weight);
     const pending = next.pending - most;
     // A job at its cap has no turn and leaves the line; a job without further requests leaves it after its turn.
-    const hadTurn = roomOf(next) > 0;
+    const hadTurn = computeRoom(next) > 0;
     jobs.set(next.job, {
       ...next,
       pending,
@@ -77,12 +77,12 @@ export function returnToLine(turns: ClaimTurns, changed: TurnJob): ClaimTurns {
   return { ...turns, jobs: turns.jobs.map((job) => (job.job === changed.job ? { ...changed, place } : job)) };
 }
 
-function roomOf({ quota, inFlight }: TurnJob): number {
+function computeRoom({ quota, inFlight }: TurnJob): number {
   return quota.maxInFlight === undefined ? Infinity : Math.max(0, quota.maxInFlight - inFlight);
 }
 
 /** The job with the least place; the first by name on ties. */
-function nextOf(jobs: readonly TurnJob[]): (TurnJob & { place: number }) | undefined {
+function findNext(jobs: readonly TurnJob[]): (TurnJob & { place: number }) | undefined {
   const inLine = jobs.filter((job): job is TurnJob & { place: number } => job.place !== undefined);
   return inLine.sort((one, other) => one.place - other.place || (one.job < other.job ? -1 : 1))[0];
 }

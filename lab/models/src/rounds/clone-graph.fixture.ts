@@ -5,22 +5,22 @@ export function cloneGraph<T>(root: T): T {
     copies.set(value, copy);
     return copy;
   };
-  const copyOf = (value: unknown): unknown => {
+  const copyValue = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null) return value;
     if (copies.has(value)) return copies.get(value);
     if (value instanceof Map) {
       const copy = known(value, new Map());
-      for (const [key, one] of value) copy.set(copyOf(key), copyOf(one));
+      for (const [key, one] of value) copy.set(copyValue(key), copyValue(one));
       return copy;
     }
     if (value instanceof Set) {
       const copy = known(value, new Set());
-      for (const one of value) copy.add(copyOf(one));
+      for (const one of value) copy.add(copyValue(one));
       return copy;
     }
     const copy = known(value, Array.isArray(value) ? [] : (Object.create(Object.getPrototypeOf(value)) as object));
-    for (const [key, one] of Object.entries(value)) Reflect.set(copy, key, copyOf(one));
+    for (const [key, one] of Object.entries(value)) Reflect.set(copy, key, copyValue(one));
     return copy;
   };
-  return copyOf(root) as T;
+  return copyValue(root) as T;
 }

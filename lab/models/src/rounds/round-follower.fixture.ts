@@ -25,7 +25,7 @@ export interface FailureKind {
   retryable?: boolean;
   timedOut?: boolean;
 }
-/** State of a request after an act, and names ({@link nameOf}, sorted) of the attempts that must stop. */
+/** State of a request after an act, and names ({@link formatAttemptName}, sorted) of the attempts that must stop. */
 export interface Ended {
   state: string;
   aborts: string[];
@@ -39,7 +39,7 @@ export interface RoundFollower {
   compareProgress(expected: PlanProgress): Promise<void>;
   open(opening: PlannedOpening, progress: PlanProgress): Promise<string>;
   /** Lengths in the prompt memory for a group that is about to be submitted. */
-  lengthsOf(groupId: string): Promise<PromptLengths | undefined>;
+  readLengths(groupId: string): Promise<PromptLengths | undefined>;
   submit(round: ModelRound, groups: readonly ModelSubmission[]): Promise<void>;
   claim(max: number, workerId: string): Promise<string[]>;
   save(attempt: GivenAttempt, made: ModelSegment): Promise<string>;
@@ -72,10 +72,10 @@ export interface RoundFollower {
   compare(model: RoundModel, groups: readonly ModelGroup[], rounds: readonly ModelRound[]): Promise<void>;
 }
 
-export const nameOf = ({ group, index }: ModelRequest, attempt: number): string =>
+export const formatAttemptName = ({ group, index }: ModelRequest, attempt: number): string =>
   `${group.groupId}/${index} ${attempt}`;
-export const namesOf = (aborts: readonly ModelAbort[]): string[] =>
-  aborts.map(({ request, attempt }) => nameOf(request, attempt)).sort();
+export const listAttemptNames = (aborts: readonly ModelAbort[]): string[] =>
+  aborts.map(({ request, attempt }) => formatAttemptName(request, attempt)).sort();
 /** Whether the round is closed or cancelled: its failed groups and its places are deleted when it is folded. */
 export const isOver = ({ state }: { state: string }): boolean => state === 'closed' || state === 'cancelled';
 /** Whether the scripts have deleted the group. */

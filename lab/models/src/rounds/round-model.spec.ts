@@ -10,7 +10,7 @@ import { type RoundAct, RoundWorld } from './round-world.fixture';
 const RUNS = 100 * inject('runsFactor');
 vi.setConfig({ testTimeout: 120_000 + RUNS * 200 });
 
-function planOf(model: RoundModel, policy: TailPolicy, remainingGroups: number) {
+function planShortRound(model: RoundModel, policy: TailPolicy, remainingGroups: number) {
   return planRound(model.progress(), { groupsPerStep: 2, remainingGroups, policy }) as ReturnType<typeof planRound> & {
     kind: 'short';
   };
@@ -65,7 +65,7 @@ describe('the model of rounds, under every policy and bound, with workers that d
   it('takes a group that was cut maxCuts times first, keeps a place for it, and waits for it', () => {
     const model = new RoundModel();
     const policy: TailPolicy = { name: 'drip', overProvision: 1.5, dripGroups: 1, maxCuts: 1 };
-    model.open({ ...planOf(model, policy, 6), policy, weightVersion: 0 }, 0);
+    model.open({ ...planShortRound(model, policy, 6), policy, weightVersion: 0 }, 0);
     model.submit(
       [1, 2, 3].map((n) => ({ groupId: `g${n}`, samples: 1 })),
       0,
@@ -78,7 +78,7 @@ describe('the model of rounds, under every policy and bound, with workers that d
     expect(slow!.group).toMatchObject({ state: 'unfinished', cuts: 1, pinStep: 2, tokens: 5 });
     model.close();
 
-    model.open({ ...planOf(model, policy, 3), policy, weightVersion: 1 }, 3);
+    model.open({ ...planShortRound(model, policy, 3), policy, weightVersion: 1 }, 3);
     expect(model.round).toMatchObject({ takenGroups: 1, reserved: 1 });
     model.submit(
       [4, 5].map((n) => ({ groupId: `g${n}`, samples: 1 })),

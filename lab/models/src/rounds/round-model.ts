@@ -1,6 +1,6 @@
 import type { RewardOutcome } from '@broomwagon/contracts';
 import {
-  dispatchOf,
+  computeDispatch,
   hasPins,
   launchedSamples,
   type PlanProgress,
@@ -119,7 +119,7 @@ export class RoundModel extends AttemptTransitions {
       const group = newGroup(round, submission);
       const launched = launchedSamples(group.samples, round.rules);
       const { samples, maxTokens = 0, lengths } = submission;
-      moves.add(group, launched, dispatchOf(round.rules.dispatchOrder, { samples, maxTokens }, lengths));
+      moves.add(group, launched, computeDispatch(round.rules.dispatchOrder, { samples, maxTokens }, lengths));
       round.live.add(group);
       countLiveOfDomain(round, group, 1);
       return group;

@@ -1,5 +1,5 @@
 import { interleave } from './interleave.fixture';
-import { type GivenAttempt, isForgotten, nameOf, namesOf, WORKERS } from './round-follower.fixture';
+import { type GivenAttempt, isForgotten, formatAttemptName, listAttemptNames, WORKERS } from './round-follower.fixture';
 import type { ModelAbort, ModelSegment } from './round-model.types';
 import { TrainerWorld } from './trainer-world.fixture';
 
@@ -59,7 +59,7 @@ export class RoundWorld extends TrainerWorld {
     const claims = this.model.claim(max, workerId);
     this.same(
       said,
-      claims.map((request) => nameOf(request, request.attempt)),
+      claims.map((request) => formatAttemptName(request, request.attempt)),
     );
     this.given.push(...claims.map((request) => ({ request, number: request.attempt, workerId })));
   }
@@ -112,7 +112,7 @@ export class RoundWorld extends TrainerWorld {
   private async cut(): Promise<void> {
     const said = await this.follower?.cut(this.rounds);
     const aborts = this.model.cut();
-    this.same(said, namesOf(aborts));
+    this.same(said, listAttemptNames(aborts));
     await this.confirmSome(aborts);
   }
 
@@ -129,14 +129,14 @@ export class RoundWorld extends TrainerWorld {
     const group = this.pick([...this.groups.values()]);
     if (group === undefined) return;
     const said = await this.follower?.dropGroup(group);
-    this.same(said, namesOf(this.model.dropGroup(group, await this.nowMs())));
+    this.same(said, listAttemptNames(this.model.dropGroup(group, await this.nowMs())));
   }
 
   private async stopSample(): Promise<void> {
     const request = this.pick(this.pick([...this.groups.values()])?.requests ?? []);
     if (request === undefined || isForgotten(request.group)) return;
     const said = await this.follower?.stopSample(request);
-    this.same(said, namesOf(this.model.stopSample(request, await this.nowMs())));
+    this.same(said, listAttemptNames(this.model.stopSample(request, await this.nowMs())));
   }
 
   /** Moves a request to another server; its holder may confirm. */
@@ -159,7 +159,7 @@ export class RoundWorld extends TrainerWorld {
   private async changeWeights(): Promise<void> {
     const said = await this.follower?.changeWeights(this.given.filter(isHeld));
     const aborts = this.model.stopHeld();
-    this.same(said, namesOf(aborts));
+    this.same(said, listAttemptNames(aborts));
     if (aborts.length > 0) this.weightChanges += 1;
     await this.confirmSome(aborts);
   }

@@ -34,13 +34,13 @@ function discardOld(state: GroupTransitions, round: ModelRound, group: ModelGrou
     wasteTokens(request, round, reason);
     if (request.state === 'finished') state.moves.move(request, 'unfinished');
   };
-  const usable = usableOf(group);
+  const usable = listUsableRequests(group);
   if (onCut === 'discard') {
     for (const request of usable) waste(request, request.state === 'finished' ? 'unaccepted' : 'cut');
   } else if (group.oldestVersion !== undefined && group.oldestVersion < oldest) {
     for (const request of usable) if (request.segments[0]!.weightVersion < oldest) waste(request, 'version-span');
   }
-  group.oldestVersion = oldestVersionOf(group);
+  group.oldestVersion = findOldestVersion(group);
   if (group.oldestVersion === undefined || group.oldestVersion >= round.weightVersion) return;
   if (group.tokens <= round.keepTokens) {
     round.keepTokens -= group.tokens;
@@ -62,13 +62,13 @@ function trim(state: GroupTransitions, round: ModelRound, group: ModelGroup): vo
 }
 
 /** Requests with tokens, except dropped ones, whose tokens count as waste already. */
-function usableOf({ requests }: ModelGroup): ModelRequest[] {
+function listUsableRequests({ requests }: ModelGroup): ModelRequest[] {
   return requests.filter(({ state, segments }) => state !== 'dropped' && segments.length > 0);
 }
 
-function oldestVersionOf(group: ModelGroup): number | undefined {
+function findOldestVersion(group: ModelGroup): number | undefined {
   let oldest: number | undefined;
-  for (const { segments } of usableOf(group)) {
+  for (const { segments } of listUsableRequests(group)) {
     const version = segments[0]?.weightVersion;
     if (version !== undefined && (oldest === undefined || version < oldest)) oldest = version;
   }

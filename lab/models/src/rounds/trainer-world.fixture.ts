@@ -9,7 +9,7 @@ import {
   type GivenAttempt,
   isForgotten,
   isOver,
-  namesOf,
+  listAttemptNames,
   type RoundFollower,
 } from './round-follower.fixture';
 import { RoundModel } from './round-model';
@@ -36,7 +36,7 @@ const MAX_RESTORES = 3;
 const SNAPSHOTS_KEPT = 2;
 
 /** Domain of the group at this position. The last domain has no quota. */
-const domainOf = (position: number): string => ['d0', 'constructor', 'live:d0'][position % 3]!;
+const getDomain = (position: number): string => ['d0', 'constructor', 'live:d0'][position % 3]!;
 
 interface Saved {
   tag: string;
@@ -84,7 +84,7 @@ export class TrainerWorld {
     await this.follower?.compareProgress(progress);
     const remaining = Array.from({ length: groups - this.submitted }, (_, offset) => this.submitted + offset);
     const byDomain = new Map<string, number>();
-    for (const domain of remaining.map(domainOf)) byDomain.set(domain, (byDomain.get(domain) ?? 0) + 1);
+    for (const domain of remaining.map(getDomain)) byDomain.set(domain, (byDomain.get(domain) ?? 0) + 1);
     const remainingByDomain = Object.fromEntries(byDomain);
     const remainingGroups = remaining.length;
     const plan = planRound(progress, { groupsPerStep, remainingGroups, remainingByDomain, policy });
@@ -98,7 +98,7 @@ export class TrainerWorld {
     if (remainingGroups >= neededGroups && policy.maxLongtailShare !== undefined) {
       expect(takeGroups).toBeLessThanOrEqual(policy.maxLongtailShare * neededGroups);
     }
-    const opening = { ...plan, kind, policy, weightVersion: this.versionOf(step), abortScope };
+    const opening = { ...plan, kind, policy, weightVersion: this.computeVersion(step), abortScope };
     const said = await this.follower?.open(opening, progress);
     const state = this.model.open(opening, await this.nowMs());
     this.same(said, state);
@@ -116,7 +116,7 @@ export class TrainerWorld {
   }
 
   /** Weight version of a step. Versions never decrease, so a step that is trained again has another version. */
-  private versionOf(step: number): number {
+  private computeVersion(step: number): number {
     const mostSteps = this.setting.groups + MAX_RECONCILES * STEPS_PER_RECONCILE;
     return VERSIONS_PER_STEP * (step + this.restores * mostSteps);
   }
@@ -129,8 +129,8 @@ export class TrainerWorld {
     for (let position = this.submitted; position < this.submitted + count; position++) {
       const groupId = `g${position}`;
       const maxTokens = MAX_TOKENS[position % MAX_TOKENS.length];
-      const lengths = await this.follower?.lengthsOf(groupId);
-      fresh.push({ groupId, samples, minSamples, maxTokens, domain: domainOf(position), lengths });
+      const lengths = await this.follower?.readLengths(groupId);
+      fresh.push({ groupId, samples, minSamples, maxTokens, domain: getDomain(position), lengths });
     }
     this.submitted += count;
     expect(this.submitted, 'more groups were asked for than there are').toBeLessThanOrEqual(this.setting.groups);
@@ -195,7 +195,7 @@ export class TrainerWorld {
     }
     const said = await this.follower?.reconcile(step, named);
     const { counted, aborts } = this.model.reconcile(step, named);
-    this.same(said, { counted, aborts: namesOf(aborts) });
+    this.same(said, { counted, aborts: listAttemptNames(aborts) });
     for (const { groupId } of named) this.trained.add(groupId);
     this.steps = step;
   }
@@ -256,7 +256,7 @@ export class TrainerWorld {
   }
 
   protected sameEnd(said: Ended | undefined, { state, aborts }: { state: string; aborts: ModelAbort[] }): void {
-    this.same(said, { state, aborts: namesOf(aborts) });
+    this.same(said, { state, aborts: listAttemptNames(aborts) });
   }
 
   protected same(said: unknown, expected: unknown): void {

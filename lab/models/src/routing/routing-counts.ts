@@ -72,7 +72,7 @@ export class RoutingCounts {
     const { serverId, epoch, maxInflight, weight, weightVersion, chosen, labels, lacks, models } = server;
     const onIt = ({ serverId: id, serverEpoch }: ModelLease) => id === serverId && serverEpoch === epoch;
     const leases = [...this.leases.values()].filter(onIt);
-    const tokensOf = ({ acquire }: ModelLease) => Math.max(TOKENS_PER_LOAD, acquire.contextTokens ?? 0);
+    const countTokens = ({ acquire }: ModelLease) => Math.max(TOKENS_PER_LOAD, acquire.contextTokens ?? 0);
     const bound = [...this.sessions.values()].filter((one) => one.serverId === serverId && one.epoch === epoch);
     return {
       serverId,
@@ -84,7 +84,7 @@ export class RoutingCounts {
       labels,
       lacks,
       models,
-      tokens: leases.reduce((sum, lease) => sum + tokensOf(lease), 0),
+      tokens: leases.reduce((sum, lease) => sum + countTokens(lease), 0),
       sessions: bound.length + leases.filter(({ acquire }) => acquire.sessionId === undefined).length,
       turn: Math.max(server.turn, this.virtualTurn),
       groupLeases: groupId === undefined ? 0 : leases.filter(({ acquire }) => acquire.groupId === groupId).length,

@@ -59,16 +59,16 @@ export abstract class RoutingGrants extends RoutingCounts {
     const { server: serverId, branch, via, reached } = choice;
     const server = this.servers.get(serverId)!;
     const seq = ++this.sequence.lease;
-    const receipt = this.receiptOf(choice);
+    const receipt = this.buildReceipt(choice);
     const lease = { seq, serverId, serverEpoch: server.epoch, acquire, receipt: { serverId, ...receipt } };
     this.leases.set(acquire.acquireId, lease);
     this.stepBack(server, seq, reached);
     if (acquire.sessionId !== undefined) this.bind(acquire.sessionId, server, acquire.dpRank);
-    const answer = this.answerOf(lease, waited ? 'waited' : branch);
+    const answer = this.buildAnswer(lease, waited ? 'waited' : branch);
     return waited ? { ...answer, via: branch } : { ...answer, ...(via === undefined ? {} : { via }) };
   }
 
-  private receiptOf({ key, best, eligible }: Pick<ChosenServer, 'key' | 'best' | 'eligible'>): ModelReceipt {
+  private buildReceipt({ key, best, eligible }: Pick<ChosenServer, 'key' | 'best' | 'eligible'>): ModelReceipt {
     const { policy = 'least-inflight' } = this.settings;
     return { policy, policyVersion: this.settingsVersion, key, best, eligible };
   }
@@ -84,7 +84,7 @@ export abstract class RoutingGrants extends RoutingCounts {
   /** Moves a lease, and its session if that was bound to the previous server. Returns the receipt. */
   protected move(lease: ModelLease, target: ModelServer): ModelReceipt {
     const seen = [...this.servers.values()].map((server) => this.asSeen(server, undefined));
-    const receipt = this.receiptOf(namedChoice(seen, target.serverId, this.settings.policy));
+    const receipt = this.buildReceipt(namedChoice(seen, target.serverId, this.settings.policy));
     const { sessionId } = lease.acquire;
     const binding = sessionId === undefined ? undefined : this.sessions.get(sessionId);
     if (binding?.serverId === lease.serverId && binding.epoch === lease.serverEpoch) {
@@ -149,7 +149,7 @@ export abstract class RoutingGrants extends RoutingCounts {
     return true;
   }
 
-  protected answerOf(lease: ModelLease, branch: Decision['branch'], receipt = this.keptReceipt(lease)) {
+  protected buildAnswer(lease: ModelLease, branch: Decision['branch'], receipt = this.keptReceipt(lease)) {
     const { seq, serverId, serverEpoch, acquire } = lease;
     const binding = acquire.sessionId === undefined ? undefined : this.sessions.get(acquire.sessionId);
     const dpRank = binding?.serverId === serverId && binding.epoch === serverEpoch ? binding.dpRank : undefined;
@@ -163,7 +163,7 @@ export abstract class RoutingGrants extends RoutingCounts {
   }
 
   /** Error code for a worker whose epoch is not the current one. */
-  protected fenceOf(workerId: string): 'FENCED' | 'WORKER_NOT_FOUND' {
+  protected getFenceCode(workerId: string): 'FENCED' | 'WORKER_NOT_FOUND' {
     return this.knownWorkers.has(workerId) ? 'FENCED' : 'WORKER_NOT_FOUND';
   }
 

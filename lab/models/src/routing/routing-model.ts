@@ -163,7 +163,7 @@ export class RoutingModel extends RoutingGrants {
 
   acquire(asked: ModelAcquire): ModelAnswer {
     let acquire = asked;
-    if (!this.isCurrent(acquire)) return { error: this.fenceOf(acquire.workerId) };
+    if (!this.isCurrent(acquire)) return { error: this.getFenceCode(acquire.workerId) };
     const repeated = this.repeated(acquire);
     if (repeated) return repeated;
     const parked = this.lanes.get(acquire.acquireId);
@@ -228,7 +228,7 @@ export class RoutingModel extends RoutingGrants {
   transfer(wanted: ModelTransfer): { answer: ModelAnswer; answers: ModelWaiterAnswer[] } {
     const refuse = (error: string) => ({ answer: { error }, answers: [] as ModelWaiterAnswer[] });
     const { transferId, acquireId, seq, workerId, workerEpoch, targetServerId, targetEpoch } = wanted;
-    if (this.liveEpochs.get(workerId)?.epoch !== workerEpoch) return refuse(this.fenceOf(workerId));
+    if (this.liveEpochs.get(workerId)?.epoch !== workerEpoch) return refuse(this.getFenceCode(workerId));
     const what = `${acquireId}|${targetServerId}`;
     const first = this.transfers.get(transferId);
     if (first) return first.what === what ? { answer: first.answer, answers: [] } : refuse('VALIDATION_FAILED');
@@ -246,7 +246,7 @@ export class RoutingModel extends RoutingGrants {
     if (this.inflight(targetServerId) >= target.maxInflight) return refuse('SERVER_FULL');
     const from = lease.serverId;
     const receipt = this.move(lease, target);
-    const answer = this.answerOf(lease, 'transferred', receipt);
+    const answer = this.buildAnswer(lease, 'transferred', receipt);
     this.transfers.set(transferId, { what, answer });
     return { answer, answers: this.grantWaiters([from]) };
   }
@@ -270,7 +270,7 @@ export class RoutingModel extends RoutingGrants {
     const lease = this.leases.get(acquire.acquireId);
     if (lease) {
       const sameHolder = isSameHolder(lease, acquire);
-      if (sameHolder && this.isOnCurrentEpoch(lease)) return this.answerOf(lease, 'repeated');
+      if (sameHolder && this.isOnCurrentEpoch(lease)) return this.buildAnswer(lease, 'repeated');
       if (!sameHolder && this.isCurrent(lease.acquire)) return { error: 'VALIDATION_FAILED' };
       this.giveBack(lease);
       return undefined;
@@ -278,7 +278,7 @@ export class RoutingModel extends RoutingGrants {
     const past = this.released.get(acquire.acquireId);
     if (past === undefined) return undefined;
     if (past !== 'tombstone' && isSameHolder(past, acquire) && this.isOnCurrentEpoch(past)) {
-      return this.answerOf(past, 'repeated');
+      return this.buildAnswer(past, 'repeated');
     }
     return { error: 'RELEASED' };
   }

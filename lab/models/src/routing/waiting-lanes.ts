@@ -15,7 +15,7 @@ export interface ModelAcquire extends RoutingRequest {
 /** A parked acquire. */
 export interface ModelWaiter {
   acquire: ModelAcquire;
-  /** Id of the server to which the waiter's session is bound, or a name of its restrictions: see `laneOf`. */
+  /** Id of the server to which the waiter's session is bound, or a name of its restrictions. */
   lane: string;
   priority: number;
   arrival: number;
@@ -52,7 +52,7 @@ export class WaitingLanes {
 
   park(acquire: ModelAcquire, lane: string): void {
     const priority = acquire.priority ?? 5;
-    const { inHand, next } = this.turnsOf(priority);
+    const { inHand, next } = this.getTurns(priority);
     const place = Math.max(inHand, next.get(acquire.workerId) ?? 0);
     next.set(acquire.workerId, place + 1);
     this.waiters.set(acquire.acquireId, { acquire, lane, priority, arrival: ++this.arrivals, place });
@@ -62,7 +62,7 @@ export class WaitingLanes {
   remove(waiter: ModelWaiter, granted = false): void {
     this.waiters.delete(waiter.acquire.acquireId);
     if (this.waiters.size === 0) return this.turns.clear();
-    const turns = this.turnsOf(waiter.priority);
+    const turns = this.getTurns(waiter.priority);
     if (granted) {
       turns.inHand = Math.max(turns.inHand, waiter.place);
       return;
@@ -81,11 +81,12 @@ export class WaitingLanes {
     return [...this.waiters.values()]
       .filter(matches)
       .sort(
-        (one, other) => other.priority - one.priority || turnOf(one) - turnOf(other) || one.arrival - other.arrival,
+        (one, other) =>
+          other.priority - one.priority || computeTurn(one) - computeTurn(other) || one.arrival - other.arrival,
       );
   }
 
-  private turnsOf(priority: number): Turns {
+  private getTurns(priority: number): Turns {
     let turns = this.turns.get(priority);
     if (!turns) {
       turns = { inHand: 0, next: new Map() };
@@ -95,6 +96,6 @@ export class WaitingLanes {
   }
 }
 
-function turnOf(waiter: ModelWaiter): number {
+function computeTurn(waiter: ModelWaiter): number {
   return Math.floor(waiter.place / PLACES_PER_TURN);
 }

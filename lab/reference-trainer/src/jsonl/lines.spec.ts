@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { linesOf } from './lines';
+import { splitLines } from './lines';
 
 async function split(bytes: Buffer, cuts: number[] = []): Promise<string[]> {
   const chunks: Buffer[] = [];
@@ -13,7 +13,7 @@ async function split(bytes: Buffer, cuts: number[] = []): Promise<string[]> {
     yield* chunks;
   }
   const lines: string[] = [];
-  for await (const line of linesOf(stream())) lines.push(line.toString('utf8'));
+  for await (const line of splitLines(stream())) lines.push(line.toString('utf8'));
   return lines;
 }
 

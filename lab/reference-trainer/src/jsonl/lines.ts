@@ -5,7 +5,7 @@ const CARRIAGE_RETURN = 0x0d;
  * Lines of a JSONL stream as bytes, without their ends (LF or CRLF). Not `node:readline`: from Node 24 on it also ends
  * lines at U+2028 and U+2029, which JSON allows inside strings (nodejs/node#57591).
  */
-export async function* linesOf(stream: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer> {
+export async function* splitLines(stream: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer> {
   let begun: Buffer[] = [];
   for await (const chunk of stream) {
     const bytes = Buffer.from(chunk as Uint8Array);

@@ -21,7 +21,7 @@ export interface GroupSettings {
   sampling: SamplingParameters;
 }
 
-function bytesOf({ prompt }: PromptRecord): number {
+function countPromptBytes({ prompt }: PromptRecord): number {
   return Buffer.byteLength(JSON.stringify(prompt));
 }
 
@@ -29,7 +29,7 @@ function bytesOf({ prompt }: PromptRecord): number {
  * Whether the prompt is part of the call, so that the coordinator stores it. The trainer stores other prompts before.
  */
 function isInline(record: PromptRecord): boolean {
-  return bytesOf(record) <= LIMITS.inlinePromptBytes;
+  return countPromptBytes(record) <= LIMITS.inlinePromptBytes;
 }
 
 /** Sends prompts into a round: small ones inline, large ones by reference, in pages. */
@@ -60,10 +60,10 @@ export class GroupSubmitter {
     };
     try {
       for (const record of prompts) {
-        const promptBytes = bytesOf(record);
+        const promptBytes = countPromptBytes(record);
         const inline = isInline(record);
         if (page.length === LIMITS.groupsPerSubmit || (inline && bytes + promptBytes > PAGE_BYTES)) await send();
-        page.push(await this.groupOf(record, inline));
+        page.push(await this.buildGroup(record, inline));
         if (inline) bytes += promptBytes;
       }
       await send();
@@ -74,7 +74,7 @@ export class GroupSubmitter {
     }
   }
 
-  private async groupOf(record: PromptRecord, inline: boolean): Promise<GroupSubmission> {
+  private async buildGroup(record: PromptRecord, inline: boolean): Promise<GroupSubmission> {
     const { samples, maxTokens, sampling } = this.settings;
     return {
       groupId: record.id,

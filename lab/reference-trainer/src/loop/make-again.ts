@@ -10,7 +10,7 @@ import {
   type RoundStatus,
 } from '@broomwagon/contracts';
 import type { Operations } from './operations';
-import { pagesOf } from './pages';
+import { splitPages } from './pages';
 
 const POLL_MS = 100;
 const DEADLINE_MS = 60_000;
@@ -37,7 +37,7 @@ export async function makeGroupsAgain(
   const until = waiting(groupIds, signal);
   await operations.call('round.cancel', { ...trainer, roundId, mode: 'requeue', reason: REASON });
   await until(async () => (await operations.call('round.status', { job: trainer.job, roundId })).settled);
-  for (const page of pagesOf(groupIds, LIMITS.groupsPerSubmit)) {
+  for (const page of splitPages(groupIds, LIMITS.groupsPerSubmit)) {
     await operations.call('longtail.drop', { ...trainer, groupIds: page, reason: REASON });
     await until(() => areForgotten(operations, trainer, page));
   }
@@ -67,7 +67,7 @@ export async function untilForgotten(
   signal?: AbortSignal,
 ): Promise<void> {
   const until = waiting(groupIds, signal);
-  for (const page of pagesOf(groupIds, LIMITS.groupsPerReconcile))
+  for (const page of splitPages(groupIds, LIMITS.groupsPerReconcile))
     await until(() => areForgotten(operations, trainer, page));
 }
 

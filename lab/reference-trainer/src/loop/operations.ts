@@ -7,11 +7,11 @@ import {
   type RequestOf,
 } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
-import { schemaOf } from '../../../../libs/messaging/src/validation/json-schema';
+import { getSchema } from '../../../../libs/messaging/src/validation/json-schema';
 
 const STAMPED: ReadonlySet<string> = new Set(
   Object.entries(OPERATIONS)
-    .filter(([, { request }]) => 'stamp' in schemaOf(request).properties)
+    .filter(([, { request }]) => 'stamp' in getSchema(request).properties)
     .map(([operation]) => operation),
 );
 
@@ -44,7 +44,7 @@ export class Operations {
       });
     const seen = (reply as { stamp?: unknown } | undefined)?.stamp;
     // The stamp of another generation is not taken: the trainer must reconcile first.
-    if (typeof seen === 'string' && generationOf(this.stamp ?? seen) === generationOf(seen)) this.stamp = seen;
+    if (typeof seen === 'string' && getGeneration(this.stamp ?? seen) === getGeneration(seen)) this.stamp = seen;
     return reply;
   }
 
@@ -54,6 +54,6 @@ export class Operations {
   }
 }
 
-function generationOf(stamp: string): string {
+function getGeneration(stamp: string): string {
   return stamp.split('.')[0]!;
 }

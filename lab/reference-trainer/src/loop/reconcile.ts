@@ -8,7 +8,7 @@ import {
   type RoundStatus,
 } from '@broomwagon/contracts';
 import type { Operations } from './operations';
-import { pagesOf } from './pages';
+import { splitPages } from './pages';
 import type { TrainerRecord } from './trainer-record';
 
 /** Result of a reconciliation. */
@@ -48,13 +48,13 @@ export async function reconcile(operations: Operations, job: JobId, record: Trai
 
   const lost = record.trainedAfter(known);
   for (const [step, groups] of lost) {
-    const pages = pagesOf(groups, LIMITS.groupsPerReconcile);
+    const pages = splitPages(groups, LIMITS.groupsPerReconcile);
     for (const [index, page] of pages.entries()) {
       await say({ step, groups: page, isLast: index === pages.length - 1 });
     }
   }
   let lostGroups = 0;
-  for (const page of pagesOf(record.openAfter(known), LIMITS.groupsPerReconcile)) {
+  for (const page of splitPages(record.openAfter(known), LIMITS.groupsPerReconcile)) {
     const unknown = trainerEpoch === undefined ? page : (await say({ groupIds: page })).unknown;
     lostGroups += record.forget(unknown);
     record.found(page.filter((groupId) => !unknown.includes(groupId)));

@@ -11,7 +11,7 @@ import {
   type SampleResult,
   type Segment,
 } from '@broomwagon/contracts';
-import { resultLineOf, type ResultLine } from '../results/result-line';
+import { buildResultLine, type ResultLine } from '../results/result-line';
 import type { Operations } from './operations';
 import { PayloadTransfer } from './payload-transfer';
 
@@ -125,7 +125,7 @@ export class ResultsReader {
       const page = toFetch.slice(start, start + PARALLEL_SAMPLES);
       const lines = await Promise.all(
         page.map(({ group, sample, index }) =>
-          this.lineOf(group.groupId, index, sample).catch((error: unknown) => {
+          this.readLine(group.groupId, index, sample).catch((error: unknown) => {
             if (!isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) throw error;
             return void this.lost.add(group.groupId);
           }),
@@ -136,10 +136,10 @@ export class ResultsReader {
     return read;
   }
 
-  private async lineOf(promptId: string, sampleIndex: number, sample: SampleResult): Promise<ResultLine> {
+  private async readLine(promptId: string, sampleIndex: number, sample: SampleResult): Promise<ResultLine> {
     const all = sample.segmentsFollow ? await this.readSegments(sample.requestId) : sample.segments;
     const payloads = await Promise.all(all.map(({ ref }) => this.payloads.getSegment(ref)));
-    return resultLineOf(
+    return buildResultLine(
       { promptId, sampleIndex, roundId: this.round.roundId, finishReason: sample.finishReason },
       all,
       payloads,

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { describe, expect, inject, it } from 'vitest';
-import { type HeldStep, trainedGroupsOf } from '../results/held-step';
+import { type HeldStep, listTrainedGroups } from '../results/held-step';
 import type { ResultLine } from '../results/result-line';
 import { FakeCoordinator } from './fake-coordinator.fixture';
 import { Fleet } from '../fleet/fleet';
@@ -48,8 +48,11 @@ function trainer(
 }
 
 /** Steps that earlier trainers have trained. */
-const heldOf = (results: Map<string, readonly ResultLine[]>): HeldStep[] =>
-  [...results].map(([roundId, lines]) => ({ step: Number(roundId.split('-').at(-1)), groups: trainedGroupsOf(lines) }));
+const toHeldSteps = (results: Map<string, readonly ResultLine[]>): HeldStep[] =>
+  [...results].map(([roundId, lines]) => ({
+    step: Number(roundId.split('-').at(-1)),
+    groups: listTrainedGroups(lines),
+  }));
 
 const pairs = (results: Map<string, readonly ResultLine[]>) =>
   [...results.values()].flat().map(({ promptId, sampleIndex }) => `${promptId}/${sampleIndex}`);
@@ -151,12 +154,12 @@ describe('the trainer loop', () => {
           coordinator[when] = () => {
             if (left-- <= 0) throw new Error('killed');
           };
-          await trainer(coordinator, { held: heldOf(results) }, results)
+          await trainer(coordinator, { held: toHeldSteps(results) }, results)
             .run()
             .catch((error: Error) => expect(error.message).toBe('killed'));
         }
         coordinator.before = coordinator.after = () => undefined;
-        await trainer(coordinator, { held: heldOf(results) }, results).run();
+        await trainer(coordinator, { held: toHeldSteps(results) }, results).run();
         expect(coordinator.trained.toSorted()).toEqual(
           prompts(10)
             .map(({ id }) => id)
@@ -241,7 +244,7 @@ describe('the trainer loop', () => {
           let last = trainer(coordinator);
           for (const life of [...lives, Infinity]) {
             left = life;
-            last = trainer(coordinator, { held: heldOf(results) }, results);
+            last = trainer(coordinator, { held: toHeldSteps(results) }, results);
             await last.run().catch((error: Error) => expect(error.message).toBe('killed'));
           }
           const all = prompts(10).map(({ id }) => id);

@@ -9,12 +9,12 @@ import {
 } from '@broomwagon/contracts';
 import { generationSeconds, tailSeconds, type DoneSample } from './tail-seconds';
 import type { StepReport } from './step-report';
-import { trainedGroupsOf } from '../results/held-step';
+import { listTrainedGroups } from '../results/held-step';
 import { GroupSubmitter } from './group-submitter';
 import { failedByPayload, makeGroupsAgain, untilForgotten } from './make-again';
 import { openNextRound, type CurrentRound } from './open-round';
 import type { Operations } from './operations';
-import { pagesOf } from './pages';
+import { splitPages } from './pages';
 import { reconcile, type Reconciled } from './reconcile';
 import { ResultsReader } from './results-reader';
 import { StepCounts } from './step-counts';
@@ -213,7 +213,7 @@ export class TrainerLoop {
     this.lostPrompts = this.record.lostPrompts(await failedByPayload(this.operations, job, status));
     const { lines } = results;
     await this.hooks.sink.writeRound(round, lines);
-    this.record.trained(round.step, trainedGroupsOf(lines));
+    this.record.trained(round.step, listTrainedGroups(lines));
     this.givenUp = 0;
     this.reconciles = 0;
     const wallSeconds = (performance.now() - startedMs) / 1_000;
@@ -312,7 +312,7 @@ export class TrainerLoop {
     }
     if (!all) {
       const ids = prompts.map(({ id }) => id);
-      for (const groupIds of pagesOf(ids, LIMITS.groupsPerReconcile)) {
+      for (const groupIds of splitPages(ids, LIMITS.groupsPerReconcile)) {
         const body = { job, trainerEpoch: this.trainerEpoch!, groupIds };
         this.record.forget((await this.operations.call('job.reconcile', body)).unknown);
       }

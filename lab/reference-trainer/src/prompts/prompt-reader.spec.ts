@@ -5,7 +5,7 @@ import { MAX_PROMPT_BYTES, parsePromptLine, readPromptLines, readPrompts } from 
 
 const read = (text: string) => readPromptLines(Readable.from([Buffer.from(text)]), 'p.jsonl');
 
-async function problemOf(text: string): Promise<string> {
+async function readProblem(text: string): Promise<string> {
   const error = await read(text).catch((problem: unknown) => problem);
   expect(error).toBeInstanceOf(UsageError);
   return (error as UsageError).message;
@@ -57,7 +57,7 @@ describe('reading prompts', () => {
     ['', /p\.jsonl contains no prompts/],
     ['\n \n', /contains no prompts/],
   ])('refuses %.60s', async (text, message) => {
-    expect(await problemOf(text)).toMatch(message);
+    expect(await readProblem(text)).toMatch(message);
   });
 
   it('takes messages as the OpenAI API does', async () => {
@@ -90,7 +90,7 @@ describe('reading prompts', () => {
   });
 
   it('counts all wrong lines, and describes the first ten', async () => {
-    const text = await problemOf('{}\n'.repeat(13));
+    const text = await readProblem('{}\n'.repeat(13));
     expect(text).toMatch(/line 10: neither/);
     expect(text).not.toMatch(/line 11/);
     expect(text).toMatch(/and 3 more/);

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { type BroomwagonError, findPromptFault, LIMITS, type Prompt } from '@broomwagon/contracts';
 import { type FieldError, validate } from '@broomwagon/messaging';
-import { linesOf } from '../jsonl/lines';
+import { splitLines } from '../jsonl/lines';
 import { UsageError } from '../usage-error';
 import { PromptLine } from './prompt-line';
 import type { PromptRecord } from './prompt-record';
@@ -33,9 +33,9 @@ export async function readPromptLines(stream: Readable, name: string): Promise<P
   const lineOfId = new Map<string, number>();
   const problems: string[] = [];
   let number = 0;
-  for await (const bytes of linesOf(stream)) {
+  for await (const bytes of splitLines(stream)) {
     number += 1;
-    const text = textOf(bytes, number);
+    const text = decodeText(bytes, number);
     if (text === undefined) {
       problems.push(`line ${number}: not UTF-8`);
       continue;
@@ -63,7 +63,7 @@ export async function readPromptLines(stream: Readable, name: string): Promise<P
 }
 
 /** Undefined for bytes that are no UTF-8: a prompt must not change on its way in. */
-function textOf(bytes: Buffer, line: number): string | undefined {
+function decodeText(bytes: Buffer, line: number): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: line > 1 }).decode(bytes);
   } catch {

@@ -8,7 +8,7 @@ export interface HeldStep {
 }
 
 /** Groups of these result lines, in their order. */
-export function trainedGroupsOf(lines: readonly ResultLine[]): TrainedGroup[] {
+export function listTrainedGroups(lines: readonly ResultLine[]): TrainedGroup[] {
   const samples = new Map<string, number>();
   for (const { promptId } of lines) samples.set(promptId, (samples.get(promptId) ?? 0) + 1);
   return [...samples].map(([groupId, count]) => ({ groupId, samples: count }));

@@ -1,11 +1,11 @@
 import type { Segment, SegmentPayload } from '@broomwagon/contracts';
 import { expect, it } from 'vitest';
-import { resultLineOf } from './result-line';
+import { buildResultLine } from './result-line';
 
 const sample = { promptId: 'p', sampleIndex: 1, roundId: 'r', finishReason: 'stop' } as const;
 const ROUND_VERSION = 7;
 const build = (segments: Segment[], payloads: SegmentPayload[]) =>
-  resultLineOf(sample, segments, payloads, ROUND_VERSION);
+  buildResultLine(sample, segments, payloads, ROUND_VERSION);
 const segment = (more: Partial<Segment>) =>
   ({ attempt: '1-a', serverId: 's', weightVersion: 3, tokenCount: 2, ref: 'x', ...more }) as Segment;
 

@@ -45,7 +45,7 @@ export interface ResultLine {
  * The line of a sample from its segments and their payloads, in the same order.
  * @param roundWeightVersion weight version of the pool when its round was opened
  */
-export function resultLineOf(
+export function buildResultLine(
   sample: Pick<ResultLine, 'promptId' | 'sampleIndex' | 'roundId' | 'finishReason'>,
   segments: readonly Segment[],
   payloads: readonly SegmentPayload[],

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { open, readFile, rename, stat, writeFile, type FileHandle } from 'node:fs/promises';
 import { UsageError } from '../usage-error';
 import type { ResultLine, ResultSink } from './result-line';
-import { type HeldStep, trainedGroupsOf } from './held-step';
+import { type HeldStep, listTrainedGroups } from './held-step';
 
 const BATCH_BYTES = 1_000_000;
 
@@ -28,7 +28,7 @@ export class ResultsFile implements ResultSink {
 
   /** Creates or empties the files. */
   static async create(path: string): Promise<ResultsFile> {
-    return new ResultsFile(await open(path, 'w'), await open(recordOf(path), 'w'), { results: 0, record: 0 }, []);
+    return new ResultsFile(await open(path, 'w'), await open(toRecordPath(path), 'w'), { results: 0, record: 0 }, []);
   }
 
   /**
@@ -36,21 +36,23 @@ export class ResultsFile implements ResultSink {
    * @throws UsageError when there are results without a record: it is unknown which of them are complete
    */
   static async resume(path: string): Promise<ResultsFile> {
-    const size = await sizeOf(path);
-    const text = await readRecord(recordOf(path));
+    const size = await readSize(path);
+    const text = await readRecord(toRecordPath(path));
     if (text === undefined && size > 0) {
-      throw new UsageError(`${path} contains results, but ${recordOf(path)}, the record of their steps, is missing`);
+      throw new UsageError(
+        `${path} contains results, but ${toRecordPath(path)}, the record of their steps, is missing`,
+      );
     }
-    const steps = stepsOf(text ?? '').filter(({ bytes }) => bytes <= size);
-    const kept = steps.map(lineOf).join('');
+    const steps = parseSteps(text ?? '').filter(({ bytes }) => bytes <= size);
+    const kept = steps.map(formatLine).join('');
     // The record first, and as a whole: a trainer that dies here finds the same steps again.
-    if (kept !== text) await replace(recordOf(path), kept);
+    if (kept !== text) await replace(toRecordPath(path), kept);
     const bytes = steps.at(-1)?.bytes ?? 0;
     const results = await open(path, size > 0 ? 'r+' : 'w');
     await results.truncate(bytes);
     return new ResultsFile(
       results,
-      await open(recordOf(path), 'r+'),
+      await open(toRecordPath(path), 'r+'),
       { results: bytes, record: Buffer.byteLength(kept) },
       steps.map(({ step, groups }) => ({ step, groups })),
     );
@@ -63,15 +65,15 @@ export class ResultsFile implements ResultSink {
     let end = this.ends.results;
     let batch = '';
     for (const [index, line] of lines.entries()) {
-      batch += lineOf(line);
+      batch += formatLine(line);
       if (batch.length < BATCH_BYTES && index < lines.length - 1) continue;
       end = await writeAt(this.results, batch, end);
       batch = '';
     }
     // The record must not name results that are not on the disk yet.
     await this.results.datasync();
-    const recorded: RecordedStep = { step, bytes: end, groups: trainedGroupsOf(lines) };
-    const record = await writeAt(this.record, lineOf(recorded), this.ends.record);
+    const recorded: RecordedStep = { step, bytes: end, groups: listTrainedGroups(lines) };
+    const record = await writeAt(this.record, formatLine(recorded), this.ends.record);
     await this.record.datasync();
     this.ends = { results: end, record };
   }
@@ -84,11 +86,11 @@ export class ResultsFile implements ResultSink {
 
 /** Whether a trainer can continue after these results. */
 export function holdsSteps(path: string): boolean {
-  return (statSync(recordOf(path), { throwIfNoEntry: false })?.size ?? 0) > 0;
+  return (statSync(toRecordPath(path), { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
-const recordOf = (path: string): string => `${path}.steps`;
-const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;
+const toRecordPath = (path: string): string => `${path}.steps`;
+const formatLine = (value: object): string => `${JSON.stringify(value)}\n`;
 
 /** Writes all of a text: one write may take less than it was given. @returns position of its end */
 async function writeAt(file: FileHandle, text: string, position: number): Promise<number> {
@@ -108,7 +110,7 @@ async function replace(path: string, text: string): Promise<void> {
   await rename(`${path}.new`, path);
 }
 
-async function sizeOf(path: string): Promise<number> {
+async function readSize(path: string): Promise<number> {
   return (await ifThere(stat(path)))?.size ?? 0;
 }
 
@@ -124,7 +126,7 @@ async function ifThere<T>(looked: Promise<T>): Promise<T | undefined> {
 }
 
 /** A last line without an end was being written when its trainer died. */
-function stepsOf(record: string): RecordedStep[] {
+function parseSteps(record: string): RecordedStep[] {
   const lines = record.split('\n').slice(0, -1);
   return lines.map((line) => JSON.parse(line) as RecordedStep);
 }

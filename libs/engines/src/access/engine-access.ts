@@ -16,17 +16,17 @@ export class EngineAccess {
 
   /** @throws Error for an entry that is none */
   constructor(allowList: readonly string[] = []) {
-    this.rules = allowList.map(ruleOf);
+    this.rules = allowList.map(parseRule);
   }
 
   /** @throws BroomwagonError VALIDATION_FAILED for an endpoint that is no URL or may not be called */
   check(endpoint: string): void {
-    const reason = this.refusalOf(endpoint);
+    const reason = this.findRefusal(endpoint);
     if (reason !== undefined) throw new BroomwagonError('VALIDATION_FAILED', reason, { field: 'endpoint' });
   }
 
   /** Why an endpoint may not be called; undefined when it may. */
-  refusalOf(endpoint: string): string | undefined {
+  findRefusal(endpoint: string): string | undefined {
     let url: URL;
     try {
       url = new URL(endpoint);
@@ -41,9 +41,9 @@ export class EngineAccess {
   }
 }
 
-function ruleOf(entry: string): (host: string, port: string) => boolean {
+function parseRule(entry: string): (host: string, port: string) => boolean {
   const { pattern, port: wantedPort } = splitPort(entry.trim().toLowerCase());
-  const admits = hostRuleOf(pattern, entry);
+  const admits = parseHostRule(pattern, entry);
   return (host, port) => (wantedPort === undefined || wantedPort === port) && admits(host);
 }
 
@@ -53,7 +53,7 @@ function splitPort(entry: string): { pattern: string; port?: string } {
   return match ? { pattern: match[1]!, port: match[2] } : { pattern: entry };
 }
 
-function hostRuleOf(pattern: string, entry: string): (host: string) => boolean {
+function parseHostRule(pattern: string, entry: string): (host: string) => boolean {
   const [address, bits] = normalizeHost(pattern).split('/');
   const version = isIP(address ?? '');
   if (version !== 0) {

@@ -8,7 +8,7 @@ let server: Server;
 afterEach(() => server.close());
 
 /** An engine of vLLM that parses every chat as this message; its last token is `<end>`. */
-async function engineOf(message: object | null, bodies: Record<string, unknown>[] = []): Promise<EngineAdapter> {
+async function startEngine(message: object | null, bodies: Record<string, unknown>[] = []): Promise<EngineAdapter> {
   server = createServer((request, response) => {
     let text = '';
     request.on('data', (chunk) => (text += chunk));
@@ -36,7 +36,7 @@ const call = (more: object) => ({ id: 'c', type: 'function', function: { name: '
 
 it('a chat is parsed with its request, and without the text of the token that ended it', async () => {
   const bodies: Record<string, unknown>[] = [];
-  const engine = await engineOf({ content: 'Four<end>', reasoning: 'a<end>b' }, bodies);
+  const engine = await startEngine({ content: 'Four<end>', reasoning: 'a<end>b' }, bodies);
   expect(await engine.canParseChats()).toBe(true);
   expect(await engine.parseChat(chat)).toEqual({ content: 'Four', reasoning: 'a<end>b' });
   expect(bodies[0]).toEqual({
@@ -56,13 +56,13 @@ it.each([
   ['the text has the last token', { text: 'Four<end>' }],
   ['the response was not ended by a token', { finishReason: 'length' as const }],
 ])('nothing is removed if %s', async (_, more) => {
-  const engine = await engineOf({ content: 'Four<end>' });
+  const engine = await startEngine({ content: 'Four<end>' });
   expect(await engine.parseChat({ ...chat, ...more })).toEqual({ content: 'Four<end>' });
 });
 
 it('one call of a tool is kept if the request allows one', async () => {
   const calls = [call({}), call({ arguments: '{"a":1}' })];
-  const engine = await engineOf({ content: null, tool_calls: calls });
+  const engine = await startEngine({ content: null, tool_calls: calls });
   const prompt = { ...chat.prompt, engineFields: { parallel_tool_calls: false } };
   expect(await engine.parseChat({ ...chat, prompt })).toEqual({ content: null, tool_calls: calls.slice(0, 1) });
 });
@@ -84,5 +84,5 @@ it.each([
   ['a call without arguments', { content: 'a', tool_calls: [call({}), call({ arguments: null })] }],
   ['a call without a name', { content: 'a', tool_calls: [call({ name: 5 })] }],
 ])('%s in place of a parsed chat is an error of the engine', async (_, message) => {
-  await expect((await engineOf(message)).parseChat(chat)).rejects.toMatchObject({ code: 'ENGINE_PROTOCOL' });
+  await expect((await startEngine(message)).parseChat(chat)).rejects.toMatchObject({ code: 'ENGINE_PROTOCOL' });
 });

@@ -1,7 +1,7 @@
 import { BroomwagonError, type EngineDialect } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, PassedAnswer, PassedRequest, PassOptions } from '../engine-adapter';
 import { toErrorCode } from '../http/answer-status';
-import { type EngineHttp, refusalOf } from '../http/engine-http';
+import { type EngineHttp, toRefusalError } from '../http/engine-http';
 import { SilenceWatch } from '../stream/silence-watch';
 import { DEFAULT_FIRST_TOKEN_TIMEOUT_MS, DEFAULT_STALL_TIMEOUT_MS } from '../stream/stream-generation';
 import { saltedFields } from './cache-salt';
@@ -82,7 +82,7 @@ async function askRoutes(
     const sent = takesSalt ? { ...named, ...saltedFields(saltField, request.cacheSalt, body) } : named;
     const opened = await http.open(path, sent, headers, signal);
     const { status, contentType, contentEncoding, pieces } = opened;
-    if (contentEncoding !== 'identity') throw refusalOf(http.baseUrl + path, { ...opened, refusalText: '' });
+    if (contentEncoding !== 'identity') throw toRefusalError(http.baseUrl + path, { ...opened, refusalText: '' });
     const all: Buffer[] = [];
     let bytes = 0;
     for await (const piece of pieces) {
@@ -98,7 +98,7 @@ async function askRoutes(
     const isAboutModel = status === 404 && /\bmodel\b/i.test(refusalText);
     if (NO_ROUTE.has(status) && !isAboutModel) continue;
     if ((isAboutModel && body.model !== undefined) || toErrorCode(status) === 'ENGINE_REJECTED') return answer;
-    throw refusalOf(http.baseUrl + path, { ...opened, refusalText });
+    throw toRefusalError(http.baseUrl + path, { ...opened, refusalText });
   }
   throw noRoute(dialect, request);
 }

@@ -36,7 +36,7 @@ export function countTokens(metrics: Map<string, Metric>, engine: 'vllm' | 'sgla
  * When the process of the page started, its own time, seconds to the millisecond; undefined without one
  * so.
  */
-export function startOf(metrics: Map<string, Metric>): number | undefined {
+export function getProcessStart(metrics: Map<string, Metric>): number | undefined {
   const startedAt = metrics.get('process_start_time_seconds')?.max;
   return startedAt && Math.round(startedAt * 1_000) / 1_000;
 }

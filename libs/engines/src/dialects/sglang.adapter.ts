@@ -10,7 +10,7 @@ import type { StopSignal } from '../stop-signal';
 import type { TextForm } from '../stream/chunk-text';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
-import { countTokens, readMetrics, startOf } from './prometheus';
+import { countTokens, readMetrics, getProcessStart } from './prometheus';
 import { isAtLeast } from './release';
 import { saltedFields } from './cache-salt';
 import { SAMPLING_FIELDS } from './request-fields';
@@ -66,7 +66,7 @@ export class SglangAdapter extends HttpEngineAdapter {
       const { status, text } = await this.http.call('GET', '/get_server_info', undefined, signal);
       throw this.otherDialect('/get_server_info', status, text);
     }
-    const startedAt = startOf(readMetrics((await this.http.getText('/metrics', signal)) ?? ''));
+    const startedAt = getProcessStart(readMetrics((await this.http.getText('/metrics', signal)) ?? ''));
     const [canPause, canFlush, tokenize] = await Promise.all(
       ['/pause_generation', '/flush_cache', '/tokenize'].map((path) => this.hasRoute(path, signal)),
     );
@@ -146,7 +146,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     ]);
     const metrics = readMetrics(page ?? '');
     const tokens = countTokens(metrics, 'sglang');
-    return { load: load && { ...load, tokens }, startedAtSeconds: startOf(metrics), weightVersion, models };
+    return { load: load && { ...load, tokens }, startedAtSeconds: getProcessStart(metrics), weightVersion, models };
   }
 
   /** SGLang has no `wait`; its third mode, `retract`, computes kept requests again and is not used. */

@@ -4,7 +4,7 @@ import type { StopSignal } from '../stop-signal';
 import { parseObject } from '../http/engine-http';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
-import { countTokens, readMetrics, startOf, type Metric } from './prometheus';
+import { countTokens, readMetrics, getProcessStart, type Metric } from './prometheus';
 import { isAtLeast } from './release';
 import { saltedFields } from './cache-salt';
 import { wireSampling } from './sampling';
@@ -46,7 +46,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     );
     this.canAbortById = abortById;
     const saidWeights = saidVersion(await this.http.call('GET', '/weight_info', undefined, signal));
-    const startedAt = startOf(metrics);
+    const startedAt = getProcessStart(metrics);
     return {
       model: model.id,
       models: model.models,
@@ -92,11 +92,11 @@ export class VllmAdapter extends HttpEngineAdapter {
       this.listedModels(),
     ]);
     const metrics = readMetrics(page ?? '');
-    const startedAtSeconds = startOf(metrics);
+    const startedAtSeconds = getProcessStart(metrics);
     const isKnownWithout = startedAtSeconds !== undefined && this.withoutWeightInfo === startedAtSeconds;
     const answer = isKnownWithout ? undefined : await this.http.call('GET', '/weight_info').catch(() => undefined);
     if (answer?.status === 404) this.withoutWeightInfo = startedAtSeconds;
-    return { load: loadOf(metrics), startedAtSeconds, weightVersion: saidVersion(answer), models };
+    return { load: toLoad(metrics), startedAtSeconds, weightVersion: saidVersion(answer), models };
   }
 
   async pause(mode: PauseMode, timeoutMs?: number): Promise<void> {
@@ -179,7 +179,7 @@ export class VllmAdapter extends HttpEngineAdapter {
   }
 
   /** Without a budget a completion of vLLM has 16 tokens, unlike a chat. */
-  private async budgetOf({ budget, prompt }: RunPlan): Promise<number> {
+  private async computeBudget({ budget, prompt }: RunPlan): Promise<number> {
     if (Number.isFinite(budget) || !('tokenIds' in prompt)) return budget;
     const { maxModelTokens = Infinity } = await this.listModel();
     return Math.max(1, maxModelTokens - prompt.tokenIds.length);
@@ -203,7 +203,7 @@ export class VllmAdapter extends HttpEngineAdapter {
         sampling_params: {
           ...Object.fromEntries(named.map((name) => [name, engineFields[name]])),
           ...wireSampling('vllm', sampling, plan.minTokens),
-          max_tokens: await this.budgetOf(plan),
+          max_tokens: await this.computeBudget(plan),
           ...(sampling?.logprobs && { logprobs: 1 }),
         },
         stream: true,
@@ -224,7 +224,7 @@ export class VllmAdapter extends HttpEngineAdapter {
       model: await this.model(),
       request_id: request.engineRequestId,
       ...saltedFields('cache_salt', request.cacheSalt, request.prompt.engineFields),
-      max_tokens: await this.budgetOf(plan),
+      max_tokens: await this.computeBudget(plan),
       return_token_ids: true,
       stream_options: { include_usage: true, continuous_usage_stats: true },
     };
@@ -260,7 +260,7 @@ function saidVersion(answer: { status: number; text: string } | undefined): numb
 }
 
 /** Undefined if the page has no load. */
-function loadOf(metrics: Map<string, Metric>): EngineLoad | undefined {
+function toLoad(metrics: Map<string, Metric>): EngineLoad | undefined {
   const running = metrics.get('vllm:num_requests_running')?.sum;
   if (running === undefined) return undefined;
   const kvUse = metrics.get('vllm:kv_cache_usage_perc') ?? metrics.get('vllm:gpu_cache_usage_perc');
@@ -269,14 +269,14 @@ function loadOf(metrics: Map<string, Metric>): EngineLoad | undefined {
     running,
     waiting: metrics.get('vllm:num_requests_waiting')?.sum ?? 0,
     kvUse: kvUse?.max,
-    kvTokens: kvTokensOf(metrics.get('vllm:cache_config_info')),
+    kvTokens: computeKvTokens(metrics.get('vllm:cache_config_info')),
     preemptions: preemptions?.sum,
     tokens: countTokens(metrics, 'vllm'),
   };
 }
 
 /** Labels of a metric with a sample for each rank; without `kv_cache_size_tokens` in older releases. */
-function kvTokensOf(config: Metric | undefined): number | undefined {
+function computeKvTokens(config: Metric | undefined): number | undefined {
   const least = (label: string): number => Math.min(...[...(config?.labels[label] ?? [])].map(Number));
   const tokens = [least('kv_cache_size_tokens'), least('num_gpu_blocks') * least('block_size')].find(
     (value) => Number.isFinite(value) && value > 0,

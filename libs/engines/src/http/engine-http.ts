@@ -8,8 +8,8 @@ import type { EngineAdapterOptions } from '../engine-adapter';
 import { parseRetryAfter, toErrorCode } from './answer-status';
 import { callSignal } from './deadline';
 import { EngineStream, type Refusal } from './engine-stream';
-import { jsonOf } from './list-json';
-import { connectorOf, isStale } from './stale-connections';
+import { formatJson } from './list-json';
+import { createConnector, isStale } from './stale-connections';
 import type { StopSignal } from '../stop-signal';
 
 /** How much of an unexpected answer an error quotes, characters. */
@@ -47,7 +47,7 @@ function agentFor(purpose: Purpose, connectTimeoutMs: number, connections: numbe
       keepAliveMaxTimeout: IDLE_MS,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: connectorOf(connectTimeoutMs),
+      connect: createConnector(connectTimeoutMs),
     });
     agents.set(name, agent);
   }
@@ -73,7 +73,7 @@ export class EngineHttp {
     private readonly options: EngineAdapterOptions = {},
   ) {
     this.baseUrl = normalizeBaseUrl(url);
-    this.refusal = (options.access ?? new EngineAccess()).refusalOf(this.baseUrl);
+    this.refusal = (options.access ?? new EngineAccess()).findRefusal(this.baseUrl);
     this.callTimeoutMs = options.callTimeoutMs ?? DEFAULT_CALL_TIMEOUT_MS;
     const connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
     const { maxStreams = DEFAULT_MAX_STREAMS } = options;
@@ -133,10 +133,10 @@ export class EngineHttp {
 
   /** Receives a stream to its end. Throws the error of ours that any other answer means. */
   async receive(stream: EngineStream, path: string, body: unknown, headers: Record<string, string>): Promise<void> {
-    const options = this.optionsOf('POST', path, body, headers);
+    const options = this.buildOptions('POST', path, body, headers);
     const isAnswered = (): boolean => stream.status !== 0;
     await this.repeatedIfStale(isAnswered, this.streams(), (dispatcher) => stream.run(dispatcher, options));
-    if (!stream.isOpen) throw refusalOf(this.baseUrl + path, stream);
+    if (!stream.isOpen) throw toRefusalError(this.baseUrl + path, stream);
   }
 
   /** Maps errors of undici; errors of Broomwagon pass. */
@@ -160,7 +160,7 @@ export class EngineHttp {
     headers: Record<string, string>,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
-    const options = { ...this.optionsOf(method, path, body, headers), signal };
+    const options = { ...this.buildOptions(method, path, body, headers), signal };
     return this.repeatedIfStale(
       () => signal.aborted,
       dispatcher,
@@ -169,16 +169,16 @@ export class EngineHttp {
   }
 
   /** Redirects are not followed: they would take the key to any address. */
-  private optionsOf(method: Method, path: string, body: unknown, headers: Record<string, string>) {
+  private buildOptions(method: Method, path: string, body: unknown, headers: Record<string, string>) {
     if (this.refusal !== undefined) throw new BroomwagonError('ENGINE_UNREACHABLE', this.refusal);
-    const { origin, prefix } = (this.address ??= addressOf(this.baseUrl));
+    const { origin, prefix } = (this.address ??= parseAddress(this.baseUrl));
     // A proxy would compress a stream, and hold its events back.
     const all: Record<string, string> = { 'accept-encoding': 'identity' };
     // Adds no header while nothing is traced.
     propagation.inject(context.active(), all);
     if (body !== undefined) all['content-type'] = 'application/json';
     if (this.options.apiKey !== undefined) all.authorization = `Bearer ${this.options.apiKey}`;
-    const json = body === undefined || body instanceof Buffer ? body : jsonOf(body as object);
+    const json = body === undefined || body instanceof Buffer ? body : formatJson(body as object);
     return { origin, path: prefix + path, method, headers: Object.assign(all, headers), body: json };
   }
 
@@ -204,13 +204,13 @@ export class EngineHttp {
   }
 }
 
-function addressOf(url: string): { origin: string; prefix: string } {
+function parseAddress(url: string): { origin: string; prefix: string } {
   const { origin, pathname } = new URL(url);
   return { origin, prefix: pathname.replace(/\/$/, '') };
 }
 
 /** The error of an answer that is no stream. The error body is quoted if it has arrived soon. */
-export function refusalOf(url: string, answer: Refusal): BroomwagonError {
+export function toRefusalError(url: string, answer: Refusal): BroomwagonError {
   const { status, contentType, contentEncoding, retryAfter, refusalText } = answer;
   const isCompressed = contentEncoding !== 'identity';
   const said = isCompressed ? '' : quote(refusalText);

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { jsonOf, keepListJson } from './list-json';
+import { formatJson, keepListJson } from './list-json';
 
-describe('jsonOf', () => {
+describe('formatJson', () => {
   it('writes a list as its JSON came, beside all other fields', () => {
     const ids = [1, 2];
     keepListJson(ids, Buffer.from('[1,  2]'));
     const body = { 'ré"id': 'ü', input_ids: ids, others: [3], absent: undefined };
-    expect(String(jsonOf(body))).toBe('{"input_ids":[1,  2],"ré\\"id":"ü","others":[3]}');
-    expect(String(jsonOf({ prompt: ids }))).toBe('{"prompt":[1,  2]}');
+    expect(String(formatJson(body))).toBe('{"input_ids":[1,  2],"ré\\"id":"ü","others":[3]}');
+    expect(String(formatJson({ prompt: ids }))).toBe('{"prompt":[1,  2]}');
   });
 
   it('writes a body without such a list as JSON.stringify does', () => {
     const body = { input_ids: [1, 2], absent: undefined };
-    expect(jsonOf(body)).toBe(JSON.stringify(body));
-    expect(jsonOf({})).toBe('{}');
+    expect(formatJson(body)).toBe(JSON.stringify(body));
+    expect(formatJson({})).toBe('{}');
   });
 });

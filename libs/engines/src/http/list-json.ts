@@ -12,16 +12,16 @@ export function keepListJson(list: readonly number[], json: Buffer): void {
  * The JSON of a body, with the kept JSON of one of its lists.
  * @throws BroomwagonError ENGINE_REJECTED if it is nested too deeply: `JSON.parse` has no limit, `JSON.stringify` has
  */
-export function jsonOf(body: object): string | Buffer {
+export function formatJson(body: object): string | Buffer {
   try {
-    return textOf(body);
+    return formatKeptList(body);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new BroomwagonError('ENGINE_REJECTED', 'The request is nested too deeply', { cause: error });
   }
 }
 
-function textOf(body: object): string | Buffer {
+function formatKeptList(body: object): string | Buffer {
   const kept = Object.entries(body).find(([, value]) => Array.isArray(value) && texts.has(value));
   if (kept === undefined) return JSON.stringify(body);
   const [name, list] = kept as [string, number[]];

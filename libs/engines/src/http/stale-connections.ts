@@ -18,7 +18,7 @@ const received = new WeakMap<object, number>();
  * Connects as undici does, to addresses that are allowed, and notes for a broken connection whether it had been used
  * before.
  */
-export function connectorOf(timeoutMs: number): buildConnector.connector {
+export function createConnector(timeoutMs: number): buildConnector.connector {
   // An option of `net.connect`, which the types of undici do not have.
   const buffer = { highWaterMark: BUFFER_BYTES };
   const connect = buildConnector({ timeout: timeoutMs, lookup: guardedLookup(), ...buffer });

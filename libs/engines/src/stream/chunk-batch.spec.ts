@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ChunkBatch } from './chunk-batch';
 
-function batchOf(failsAt?: string) {
+function createBatch(failsAt?: string) {
   const reads: string[] = [];
   const failures: unknown[] = [];
   const read = (bytes: Buffer): void => {
@@ -18,7 +18,7 @@ function batchOf(failsAt?: string) {
 
 describe('a batch of chunks', () => {
   it('is read together, in order, although no further chunk comes', async () => {
-    const { batch, reads } = batchOf();
+    const { batch, reads } = createBatch();
     batch.add(Buffer.from('a'), 'urgent');
     batch.add(Buffer.from('b'), 'usual');
     batch.add(Buffer.from('c'), 'usual');
@@ -27,7 +27,7 @@ describe('a batch of chunks', () => {
   });
 
   it('is read at once with an urgent chunk, when it is long, and at the end', () => {
-    const { batch, reads } = batchOf();
+    const { batch, reads } = createBatch();
     batch.add(Buffer.from('a'), 'usual');
     batch.add(Buffer.from('b'), 'urgent');
     batch.add(Buffer.alloc(65_536, 'c'), 'usual');
@@ -38,7 +38,7 @@ describe('a batch of chunks', () => {
   });
 
   it('needs no chunk of a long response before it is read, and then all that came meanwhile', async () => {
-    const { batch, reads, more } = batchOf();
+    const { batch, reads, more } = createBatch();
     expect(batch.add(Buffer.from('a'), 'usual')).toBe(true);
     expect(batch.add(Buffer.from('b'), 'long')).toBe(false);
     more.push('c', 'd');
@@ -48,14 +48,14 @@ describe('a batch of chunks', () => {
   });
 
   it('reports an error of waiting chunks, and reads nothing after it', async () => {
-    const { batch, reads, failures } = batchOf('wrong');
+    const { batch, reads, failures } = createBatch('wrong');
     batch.add(Buffer.from('wrong'), 'usual');
     await expect.poll(() => failures).toEqual(['wrong']);
     expect(() => batch.add(Buffer.from('more'), 'urgent')).toThrow('wrong');
     // The stream has ended in the turn in which the error was found.
     expect(() => batch.flush()).toThrow('wrong');
     expect(reads).toEqual(['wrong']);
-    const { batch: other } = batchOf('wrong');
+    const { batch: other } = createBatch('wrong');
     expect(() => other.add(Buffer.from('wrong'), 'urgent')).toThrow('wrong');
   });
 });

@@ -62,7 +62,7 @@ export interface ChunkReader {
  * Maps the finish reasons of all dialects; a reason that Broomwagon does not have (tool_calls, content_filter, ...)
  * counts as `stop`. ENGINE_ERROR for `error`: vLLM ends a stream so when it failed by itself.
  */
-export function finishReasonOf(said: string): GenerationResult['finishReason'] {
+export function toFinishReason(said: string): GenerationResult['finishReason'] {
   if (said === 'length') return 'length';
   if (said === 'abort' || said === 'aborted' || said === 'cancelled') return 'aborted';
   if (said === 'error') throw new BroomwagonError('ENGINE_ERROR', 'The engine ended the stream with an error');

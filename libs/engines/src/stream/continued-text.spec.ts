@@ -4,9 +4,9 @@ import { continueText } from './continued-text';
 
 /** Ids are bytes of UTF-8. */
 const decode = (ids: number[]) => Promise.resolve(Buffer.from(ids).toString());
-const idsOf = (text: string): number[] => [...Buffer.from(text)];
+const toIds = (text: string): number[] => [...Buffer.from(text)];
 /** "€" has three bytes. */
-const [FIRST, SECOND, THIRD] = idsOf('€') as [number, number, number];
+const [FIRST, SECOND, THIRD] = toIds('€') as [number, number, number];
 
 interface Drawn {
   made: { tokenIds: number[]; text: string };
@@ -40,12 +40,12 @@ async function runCall({ made, sent, reason = 'stop', sendsStops = true, decoder
 }
 
 describe('the text of a call that continues ids', () => {
-  const half = { tokenIds: [...idsOf('ab'), FIRST, SECOND], text: 'ab' };
+  const half = { tokenIds: [...toIds('ab'), FIRST, SECOND], text: 'ab' };
 
   it('stays as it is sent when the ids before it end with a whole character', async () => {
-    const made = { tokenIds: idsOf('ab'), text: 'ab' };
-    expect(await runCall({ made, sent: [[idsOf('c'), 'c']] })).toEqual({
-      given: [[idsOf('c'), 'c']],
+    const made = { tokenIds: toIds('ab'), text: 'ab' };
+    expect(await runCall({ made, sent: [[toIds('c'), 'c']] })).toEqual({
+      given: [[toIds('c'), 'c']],
       text: 'c',
       unchecked: 0,
     });
@@ -56,23 +56,23 @@ describe('the text of a call that continues ids', () => {
       'its first id completes',
       [
         [[THIRD], ''],
-        [idsOf('c'), 'c'],
+        [toIds('c'), 'c'],
       ],
       '€c',
     ],
-    ['a chunk of several ids completes', [[[THIRD, ...idsOf('cd')], 'cd']], '€cd'],
+    ['a chunk of several ids completes', [[[THIRD, ...toIds('cd')], 'cd']], '€cd'],
     [
       'the engine decodes alone',
       [
         [[THIRD], '\uFFFD'],
-        [idsOf('c'), 'c'],
+        [toIds('c'), 'c'],
       ],
       '€c',
     ],
     [
       'is followed by half of another in the same chunk',
       [
-        [[THIRD, ...idsOf('c'), FIRST], 'c'],
+        [[THIRD, ...toIds('c'), FIRST], 'c'],
         [[SECOND, THIRD], '€'],
       ],
       '€c€',
@@ -82,12 +82,12 @@ describe('the text of a call that continues ids', () => {
   });
 
   it('has the text that the engine has held back before the character', async () => {
-    const made = { tokenIds: [...idsOf('a foo'), FIRST], text: 'a ' };
+    const made = { tokenIds: [...toIds('a foo'), FIRST], text: 'a ' };
     expect((await runCall({ made, sent: [[[SECOND, THIRD], '']] })).text).toBe('foo€');
   });
 
   it('comes with the last of the ids that complete the character, so that no id without text is taken for a half', async () => {
-    const made = { tokenIds: [...idsOf('ab'), FIRST], text: 'ab' };
+    const made = { tokenIds: [...toIds('ab'), FIRST], text: 'ab' };
     const { given } = await runCall({
       made,
       sent: [
@@ -102,14 +102,14 @@ describe('the text of a call that continues ids', () => {
   });
 
   it('is completed by the next call when this one is cut within the character, too', async () => {
-    const made = { tokenIds: [...idsOf('a foo'), FIRST], text: 'a ' };
+    const made = { tokenIds: [...toIds('a foo'), FIRST], text: 'a ' };
     const first = await runCall({ made, sent: [[[SECOND], '']], reason: 'aborted' });
     const next = { tokenIds: [...made.tokenIds, SECOND], text: made.text + first.text };
     expect(first.text + (await runCall({ made: next, sent: [[[THIRD], '']] })).text).toBe('foo€');
   });
 
   it('ends as the engine ends it', async () => {
-    const sent: Drawn['sent'] = [[[THIRD, ...idsOf('ab'), FIRST], 'ab\uFFFD']];
+    const sent: Drawn['sent'] = [[[THIRD, ...toIds('ab'), FIRST], 'ab\uFFFD']];
     expect((await runCall({ made: half, sent })).text).toBe('€ab\uFFFD');
   });
 
@@ -119,16 +119,16 @@ describe('the text of a call that continues ids', () => {
 
   it('is not guessed where text that begins a stop text may be held back', async () => {
     const sent: Drawn['sent'] = [
-      [[THIRD, ...idsOf('cd')], ''],
-      [idsOf('e'), 'cde'],
+      [[THIRD, ...toIds('cd')], ''],
+      [toIds('e'), 'cde'],
     ];
     expect(await runCall({ made: half, sent, sendsStops: false, reason: 'stop' })).toMatchObject({ text: '€cde' });
   });
 
   it('has no text twice that the engine sends after later ids', async () => {
     const sent: Drawn['sent'] = [
-      [[THIRD, ...idsOf('cd')], 'c'],
-      [idsOf('e'), 'de'],
+      [[THIRD, ...toIds('cd')], 'c'],
+      [toIds('e'), 'de'],
     ];
     expect(await runCall({ made: half, sent })).toMatchObject({ text: '€cde', unchecked: 0 });
   });

@@ -12,7 +12,7 @@ const fields = fc.record({ text, [NAME]: experts, list: fc.array(text), inner: f
 const spaced = (json: string): string => json.replaceAll(`"${NAME}":`, `"${NAME}" : `);
 
 /** The chunks of some bytes, cut at these places. */
-function chunksOf(bytes: Buffer, cuts: number[]): Buffer[] {
+function splitChunks(bytes: Buffer, cuts: number[]): Buffer[] {
   const edges = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length];
   return edges.slice(1).map((edge, index) => bytes.subarray(edges[index], edge));
 }
@@ -26,7 +26,7 @@ describe('a field that is taken out of a stream', () => {
         const hasLookalike = JSON.stringify([value.text, value.list]).includes(NAME);
         const bytes = Buffer.from(isSpaced && !hasLookalike ? spaced(json) : json);
         const field = new OpaqueField(NAME);
-        const parsed = Buffer.concat(chunksOf(bytes, cuts).map((chunk) => field.take(chunk)));
+        const parsed = Buffer.concat(splitChunks(bytes, cuts).map((chunk) => field.take(chunk)));
         const whole = JSON.parse(parsed.toString()) as Record<string, unknown>;
         const step = { engineFields: { whole } };
         field.restore(step);
@@ -56,8 +56,8 @@ describe('a field that is taken out of a stream', () => {
   it('may not fill the memory, also if no event is read with it', () => {
     const half = Buffer.alloc(256 * 1_048_576, 'A');
     const field = new OpaqueField(NAME);
-    const bytesOf = (part: string | Buffer) => (typeof part === 'string' ? Buffer.from(part) : part);
-    const take = (...parts: (string | Buffer)[]) => parts.map((part) => field.take(bytesOf(part)).toString());
+    const toBytes = (part: string | Buffer) => (typeof part === 'string' ? Buffer.from(part) : part);
+    const take = (...parts: (string | Buffer)[]) => parts.map((part) => field.take(toBytes(part)).toString());
     const event = take(`{"${NAME}":"`, half, '"}').join('');
     field.restore({ engineFields: { whole: JSON.parse(event) as Record<string, unknown> } });
     take(`{"${NAME}":"`, half, '"}', `{"${NAME}":"`, half);

@@ -68,7 +68,7 @@ export class OpaqueField {
     let value = at < 0 ? bytes.length : at + name.length;
     if (at >= 0) while (bytes[value] === SPACE || bytes[value] === COLON) value += 1;
     if (value === bytes.length) {
-      const kept = at < 0 ? beginOf(name, bytes) : bytes.length - at;
+      const kept = at < 0 ? findNameStart(name, bytes) : bytes.length - at;
       parsed.push(bytes.subarray(0, bytes.length - kept));
       this.rest = bytes.subarray(bytes.length - kept);
       return EMPTY;
@@ -112,7 +112,7 @@ function isEscaped(bytes: Buffer, open: readonly Buffer[]): boolean {
 }
 
 /** How many bytes at the end are the start of a name. */
-function beginOf(name: Buffer, bytes: Buffer): number {
+function findNameStart(name: Buffer, bytes: Buffer): number {
   for (let length = Math.min(name.length - 1, bytes.length); length > 0; length -= 1) {
     if (bytes.subarray(bytes.length - length).equals(name.subarray(0, length))) return length;
   }

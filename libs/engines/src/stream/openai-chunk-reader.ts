@@ -1,6 +1,6 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import type { EngineChoice, TokenIncrement } from '../engine-adapter';
-import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
+import { toFinishReason, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
 
 /** Fields that are read here, or that do not describe the response. */
 // prettier-ignore
@@ -40,7 +40,7 @@ export class OpenAiChunkReader implements ChunkReader {
     const promptTokenIds = (event.prompt_token_ids as number[] | undefined) ?? choice?.prompt_token_ids ?? undefined;
     const step: StreamStep = { increment: this.increment(choice, usage, promptTokenIds) };
     if (choice?.finish_reason) {
-      step.finishReason = finishReasonOf(choice.finish_reason);
+      step.finishReason = toFinishReason(choice.finish_reason);
       step.engineFinishReason = choice.finish_reason;
       const plain = choice.finish_reason === 'stop' || choice.finish_reason === 'length';
       const matched = choice.stop_reason ?? choice.matched_stop;

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import { AttemptTokens } from './attempt-tokens';
 import { EventStreamParser } from './event-stream';
-import { INTEGER, LIST, RepeatedEvent, STRING, stringOf, wholeNumberOf } from './repeated-event';
+import { INTEGER, LIST, RepeatedEvent, STRING, parseString, parseWholeNumber } from './repeated-event';
 import { SglangChunkReader } from './sglang-chunk-reader';
 
 const FIELDS = [
@@ -36,7 +36,7 @@ describe('an event that repeats another', () => {
       fc.property(event, event, fc.boolean(), fc.boolean(), (first, second, isSpaced, hasSameRest) => {
         if (hasSameRest) second.meta.other = first.meta.other;
         const repeated = RepeatedEvent.of(written(first, isSpaced), FIELDS);
-        const values = repeated?.valuesOf(written(second, isSpaced));
+        const values = repeated?.parseValues(written(second, isSpaced));
         if (values === undefined) return;
         recognized += 1;
         expect(values.map((value) => JSON.parse(value) as unknown)).toEqual([
@@ -62,7 +62,7 @@ describe('an event that repeats another', () => {
     fc.assert(
       fc.property(fc.array(change, { minLength: 1, maxLength: 3 }), (changes) => {
         const other = changes.reduce((all, { at, cut, put }) => all.slice(0, at) + put + all.slice(at + cut), json);
-        const sources = repeated.valuesOf(other);
+        const sources = repeated.parseValues(other);
         let values: unknown[];
         try {
           values = (sources ?? ['?']).map((value) => JSON.parse(value) as unknown);
@@ -104,17 +104,17 @@ it('reads strings and whole numbers as JSON.parse, or leaves them to it', () => 
     fc.property(anything, (json) => {
       let string: unknown = 'none';
       try {
-        string = stringOf(json);
+        string = parseString(json);
       } catch {
         // No JSON.
       }
       expect(string).toEqual(parsed(json));
-      const number = wholeNumberOf(json);
+      const number = parseWholeNumber(json);
       if (number !== undefined) expect(number).toBe(parsed(json));
     }),
     options,
   );
-  expect([wholeNumberOf('01'), wholeNumberOf('0'), wholeNumberOf('')]).toEqual([undefined, 0, undefined]);
+  expect([parseWholeNumber('01'), parseWholeNumber('0'), parseWholeNumber('')]).toEqual([undefined, 0, undefined]);
 });
 
 describe('chunks of SGLang that repeat the one before', () => {

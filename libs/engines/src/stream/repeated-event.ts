@@ -75,7 +75,7 @@ export class RepeatedEvent {
   }
 
   /** The JSON of the value of each field, if the text is this event with other values. */
-  valuesOf(text: string): string[] | undefined {
+  parseValues(text: string): string[] | undefined {
     const { parts, order } = this;
     const last = order.length;
     let position = parts[0]!.length;
@@ -93,7 +93,7 @@ export class RepeatedEvent {
 }
 
 /** Parses a string, like `JSON.parse`. @throws SyntaxError */
-export function stringOf(json: string): unknown {
+export function parseString(json: string): unknown {
   const end = json.length - 1;
   if (end < 1 || json.charCodeAt(0) !== QUOTE || json.charCodeAt(end) !== QUOTE) return JSON.parse(json);
   for (let index = 1; index < end; index++) {
@@ -105,7 +105,7 @@ export function stringOf(json: string): unknown {
 }
 
 /** A whole number of plain digits; undefined for anything else. */
-export function wholeNumberOf(json: string): number | undefined {
+export function parseWholeNumber(json: string): number | undefined {
   const { length } = json;
   if (length === 0 || length > MAX_DIGITS || (json.charCodeAt(0) === ZERO && length > 1)) return undefined;
   let value = 0;

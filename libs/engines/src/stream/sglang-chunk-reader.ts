@@ -1,10 +1,18 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { toErrorCode } from '../http/answer-status';
 import { quote } from '../http/engine-http';
-import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
+import { toFinishReason, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
 import { ChunkText, type TextForm } from './chunk-text';
 import { newEntries, newTokenIds, type LogprobEntry } from './chunk-tokens';
-import { INTEGER, LIST, RepeatedEvent, STRING, stringOf, type VaryingField, wholeNumberOf } from './repeated-event';
+import {
+  INTEGER,
+  LIST,
+  RepeatedEvent,
+  STRING,
+  parseString,
+  type VaryingField,
+  parseWholeNumber,
+} from './repeated-event';
 
 /** Fields that are read here, or that do not describe the response. */
 const CHUNK_FIELDS = new Set(['text', 'output_ids', 'meta_info', 'index', 'error']);
@@ -79,8 +87,8 @@ export class SglangChunkReader implements ChunkReader {
 
   /** Reads chunks that hold only new tokens, and do not end the response. */
   readRepeated(json: string): StreamStep | undefined {
-    const values = this.repeated?.valuesOf(json);
-    const increment = values && incrementOf(values);
+    const values = this.repeated?.parseValues(json);
+    const increment = values && parseIncrement(values);
     if (increment === undefined || this.made + increment.tokenCount !== increment.total) return undefined;
     const { text, tokenCount, tokenIds, logprobs } = increment;
     this.made += tokenCount;
@@ -139,12 +147,12 @@ export class SglangChunkReader implements ChunkReader {
     // Entries of new tokens may be equal to earlier entries: a chunk that has some is not a repeated one.
     const isRunning = step.finishReason === undefined && chunk.output_ids !== undefined && pieces === undefined;
     const isRepeatable = this.text.isNew && !isWholeList && total > 0 && isRunning;
-    this.repeated = isRepeatable && json !== undefined ? this.repeatedOf(json) : undefined;
+    this.repeated = isRepeatable && json !== undefined ? this.createRepeated(json) : undefined;
     return step;
   }
 
   /** Events that differ in other fields too are not prepared again and again. */
-  private repeatedOf(json: string): RepeatedEvent | undefined {
+  private createRepeated(json: string): RepeatedEvent | undefined {
     if (this.triesLeft === 0) return undefined;
     this.triesLeft -= 1;
     return RepeatedEvent.of(json, VARYING);
@@ -163,8 +171,8 @@ export class SglangChunkReader implements ChunkReader {
     if (!reason) return this.made === 0 ? { ...usage } : {};
     const given: FinishReason = typeof reason === 'string' ? { type: reason } : reason;
     const { type, matched, message, status_code: status } = given;
-    if (type === 'abort' && status !== undefined && status !== null) throw failureOf(Number(status), message);
-    return { finishReason: finishReasonOf(type), engineFinishReason: type, stopReason: matched ?? message, ...usage };
+    if (type === 'abort' && status !== undefined && status !== null) throw toFailure(Number(status), message);
+    return { finishReason: toFinishReason(type), engineFinishReason: type, stopReason: matched ?? message, ...usage };
   }
 }
 
@@ -187,7 +195,7 @@ function takePieces(fields: Record<string, unknown> | undefined, total: number):
 }
 
 /** Error for an abort that SGLang reports with a status: no request of a client has caused it. */
-function failureOf(status: number, message = ''): BroomwagonError {
+function toFailure(status: number, message = ''): BroomwagonError {
   const said = quote(message);
   return new BroomwagonError(toErrorCode(status), `The engine ended the stream with status ${status}: ${said}`, {
     details: { status, said },
@@ -195,15 +203,15 @@ function failureOf(status: number, message = ''): BroomwagonError {
 }
 
 /** Undefined: the chunk has to be parsed. */
-function incrementOf(values: readonly string[]) {
+function parseIncrement(values: readonly string[]) {
   const [textJson, idsJson, totalJson, entriesJson] = values;
   if (textJson === undefined || idsJson === undefined || totalJson === undefined) return undefined;
   try {
-    const text = stringOf(textJson);
-    const total = wholeNumberOf(totalJson);
-    const tokenIds = idsOf(idsJson);
+    const text = parseString(textJson);
+    const total = parseWholeNumber(totalJson);
+    const tokenIds = parseIds(idsJson);
     const tokenCount = tokenIds.length;
-    const logprobs = entriesJson === undefined ? undefined : logprobsOf(entriesJson, tokenIds);
+    const logprobs = entriesJson === undefined ? undefined : parseLogprobs(entriesJson, tokenIds);
     if (typeof text !== 'string' || tokenCount === 0) return undefined;
     if (entriesJson !== undefined && logprobs?.length !== tokenCount) return undefined;
     return { text, total, tokenIds, tokenCount, logprobs };
@@ -212,13 +220,13 @@ function incrementOf(values: readonly string[]) {
   }
 }
 
-function idsOf(json: string): number[] {
-  const only = json.startsWith('[') && json.endsWith(']') ? wholeNumberOf(json.slice(1, -1)) : undefined;
+function parseIds(json: string): number[] {
+  const only = json.startsWith('[') && json.endsWith(']') ? parseWholeNumber(json.slice(1, -1)) : undefined;
   return only === undefined ? (JSON.parse(json) as number[]) : [only];
 }
 
 /** Undefined: with the texts of tokens. */
-function logprobsOf(json: string, [tokenId]: number[]): (number | null)[] | undefined {
+function parseLogprobs(json: string, [tokenId]: number[]): (number | null)[] | undefined {
   const end = `,${tokenId},null]]`;
   if (json.startsWith('[[') && json.endsWith(end)) {
     const only = json.slice(2, -end.length);

@@ -136,11 +136,11 @@ function eventObject(http: Pick<EngineHttp, 'baseUrl'>, data: string): Record<st
   const isReport = !isChunk && (typeof event.message === 'string' || typeof event.detail === 'string');
   const failure = event.error ?? (event.object === 'error' || isReport ? event : undefined);
   if (failure === undefined || failure === null) return event;
-  throw failureOf(http.baseUrl, failure);
+  throw toFailure(http.baseUrl, failure);
 }
 
 /** Broomwagon's error for an error that an engine sends in a stream, after status 200. */
-function failureOf(baseUrl: string, failure: unknown): BroomwagonError {
+function toFailure(baseUrl: string, failure: unknown): BroomwagonError {
   const { message, detail, code } = (typeof failure === 'object' ? failure : {}) as Record<string, unknown>;
   const said = String(message ?? detail ?? (typeof failure === 'string' ? failure : JSON.stringify(failure)));
   const status = Number.isInteger(Number(code ?? undefined)) ? Number(code) : undefined;

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import type { IncludedStop } from './included-stop';
 import { WithheldText } from './withheld-text';
 
-const stopOf = (...stops: string[]): IncludedStop => ({ stops, tokenTexts: new Map(), hasSpecialTokens: false });
+const buildStop = (...stops: string[]): IncludedStop => ({ stops, tokenTexts: new Map(), hasSpecialTokens: false });
 const WORDS = [' The', ' quick', ' fox'];
 
 /** A call that was cut after all words, of which the text lacks the end. */
 function cutCall(text: string, decoded: string | undefined) {
   const engine = new WithheldText(() => Promise.resolve(decoded));
-  const call = engine.watch(stopOf('</answer>'))!;
+  const call = engine.watch(buildStop('</answer>'))!;
   call.take({ text, tokenIds: [1, 2, 3], tokenCount: 3 });
   return { engine, call };
 }
@@ -29,22 +29,22 @@ describe('the text of a call with stop texts that was cut', () => {
 
   it('is compared until the engine has shown that it sends stop texts', async () => {
     const { engine, call } = cutCall(WORDS.join(''), WORDS.join(''));
-    expect(engine.watch(stopOf('</answer>'))).toBeDefined();
+    expect(engine.watch(buildStop('</answer>'))).toBeDefined();
     await call.findMissing();
-    expect(engine.watch(stopOf('</answer>'))).toBeUndefined();
+    expect(engine.watch(buildStop('</answer>'))).toBeUndefined();
 
     const finished = cutCall('a</answer>', undefined);
     finished.call.finish({ stopReason: '</answer>' });
-    expect(finished.engine.watch(stopOf('</answer>'))).toBeUndefined();
+    expect(finished.engine.watch(buildStop('</answer>'))).toBeUndefined();
     const trimmed = cutCall('a', undefined);
     trimmed.call.finish({ stopReason: '</answer>' });
-    expect(trimmed.engine.watch(stopOf('</answer>'))).toBeDefined();
+    expect(trimmed.engine.watch(buildStop('</answer>'))).toBeDefined();
   });
 
   it('is not compared without ids, and without a stop text of which a part can be withheld', async () => {
     const engine = new WithheldText(() => Promise.reject(new Error('not asked')));
-    expect([engine.watch(undefined), engine.watch(stopOf('\n'))]).toEqual([undefined, undefined]);
-    const call = engine.watch(stopOf('ab'))!;
+    expect([engine.watch(undefined), engine.watch(buildStop('\n'))]).toEqual([undefined, undefined]);
+    const call = engine.watch(buildStop('ab'))!;
     call.take({ text: 'x', tokenCount: 1 });
     expect(await call.findMissing()).toBe('');
   });

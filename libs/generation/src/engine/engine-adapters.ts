@@ -28,7 +28,7 @@ export class EngineAdapters {
       this.adapters.get(key) ??
       createEngineAdapter(dialect, endpoint, {
         model,
-        apiKey: this.config.engineKeyOf(this.config.pool),
+        apiKey: this.config.findEngineKey(this.config.pool),
         access: this.access,
         isPaused: () => this.pause.isPaused(),
         stallTimeoutMs: this.config.engineStallTimeoutMs,

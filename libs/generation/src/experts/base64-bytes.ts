@@ -13,7 +13,7 @@ export interface ByteRange {
 }
 
 /** Number of bytes that a Base64 text decodes to; undefined if it is no Base64, or if its JSON has escapes. */
-export function byteLengthOf(text: OpaqueText): number | undefined {
+export function computeByteLength(text: OpaqueText): number | undefined {
   const { parts, length } = text;
   if (length % 4 !== 0 || parts.some((part) => part.includes(BACKSLASH))) return undefined;
   const end = Buffer.concat(parts.slice(-2)).subarray(-2);
@@ -21,7 +21,7 @@ export function byteLengthOf(text: OpaqueText): number | undefined {
 }
 
 /** First bytes of a decoded Base64 text, at least `count` if it has as many. */
-export function firstBytesOf({ parts }: OpaqueText, count: number): Buffer {
+export function readFirstBytes({ parts }: OpaqueText, count: number): Buffer {
   const needed = Math.ceil(count / 3) * 4;
   let [last, length] = [0, 0];
   for (; last < parts.length && length < needed; last += 1) length += parts[last]!.length;
@@ -40,10 +40,10 @@ export async function joinedBase64(ranges: readonly ByteRange[], header: Buffer 
   let written = 0;
   if (first?.from === 0 && header.length === 0) {
     written = Math.floor(first.to / 3) * 3;
-    parts.push(...charactersOf(first.text, (written / 3) * 4));
+    parts.push(...sliceCharacters(first.text, (written / 3) * 4));
   }
   for (const range of ranges) {
-    for (const bytes of bytesOf({ ...range, from: range.from + written })) {
+    for (const bytes of readBytes({ ...range, from: range.from + written })) {
       const all = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
       const whole = all.length - (all.length % 3);
       parts.push(Buffer.from(all.toString('base64', 0, whole), 'latin1'));
@@ -56,7 +56,7 @@ export async function joinedBase64(ranges: readonly ByteRange[], header: Buffer 
 }
 
 /** The first characters of a text, not copied. */
-function charactersOf({ parts }: OpaqueText, count: number): Buffer[] {
+function sliceCharacters({ parts }: OpaqueText, count: number): Buffer[] {
   const found: Buffer[] = [];
   let left = count;
   for (const part of parts) {
@@ -68,7 +68,7 @@ function charactersOf({ parts }: OpaqueText, count: number): Buffer[] {
 }
 
 /** The bytes of a range, part by part. */
-function* bytesOf({ text, from, to }: ByteRange): Generator<Buffer> {
+function* readBytes({ text, from, to }: ByteRange): Generator<Buffer> {
   /** Bytes before the next quad, and its characters so far. */
   let position = 0;
   let quad: Buffer = EMPTY;

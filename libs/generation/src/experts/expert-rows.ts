@@ -1,5 +1,5 @@
 import type { OpaqueText } from '@broomwagon/engines';
-import { byteLengthOf, firstBytesOf } from './base64-bytes';
+import { computeByteLength, readFirstBytes } from './base64-bytes';
 
 /** An .npy file of numpy, as vLLM reports experts; SGLang reports the numbers alone. */
 export interface ArrayFile {
@@ -34,10 +34,10 @@ const NUMBER_BYTES = 4;
  * @param counts numbers of rows that a text without a header may have
  * @param known rows of the same response: rows of another form are rejected
  */
-export function rowsOf(text: OpaqueText, counts: readonly number[], known?: ExpertRows): ExpertRows | undefined {
-  const bytes = byteLengthOf(text);
+export function parseRows(text: OpaqueText, counts: readonly number[], known?: ExpertRows): ExpertRows | undefined {
+  const bytes = computeByteLength(text);
   if (bytes === undefined) return undefined;
-  const found = fileOf(firstBytesOf(text, HEADER_BYTES));
+  const found = parseFileHeader(readFirstBytes(text, HEADER_BYTES));
   if (found !== undefined) {
     const { file, dataAt } = found;
     const [rows = 0, ...row] = file.shape;
@@ -54,7 +54,7 @@ export function rowsOf(text: OpaqueText, counts: readonly number[], known?: Expe
 }
 
 /** Header of an .npy file, as numpy writes it. */
-export function fileHeaderOf({ descr, shape }: ArrayFile): Buffer {
+export function buildFileHeader({ descr, shape }: ArrayFile): Buffer {
   const dimensions = shape.length === 1 ? `${shape[0]},` : shape.join(', ');
   const fields = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${dimensions}), }`;
   const before = LENGTH_AT + 2;
@@ -69,7 +69,7 @@ export function fileHeaderOf({ descr, shape }: ArrayFile): Buffer {
   return header;
 }
 
-function fileOf(begin: Buffer): { file: ArrayFile; dataAt: number } | undefined {
+function parseFileHeader(begin: Buffer): { file: ArrayFile; dataAt: number } | undefined {
   if (begin.length < LENGTH_AT + 4 || begin.toString('latin1', 0, MAGIC.length) !== MAGIC) return undefined;
   const isFirstVersion = begin[MAGIC.length] === 1;
   const headerAt = LENGTH_AT + (isFirstVersion ? 2 : 4);

@@ -1,11 +1,11 @@
 import { OpaqueText, withOpaqueTexts } from '@broomwagon/engines';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fileHeaderOf } from './expert-rows';
+import { buildFileHeader } from './expert-rows';
 import { RoutedExperts } from './routed-experts';
 
 /** A Base64 text in parts of some characters each. */
-function textOf(data: Buffer, partLength: number): OpaqueText {
+function toOpaqueText(data: Buffer, partLength: number): OpaqueText {
   const characters = Buffer.from(data.toString('base64'));
   const count = Math.ceil(characters.length / partLength);
   return new OpaqueText(
@@ -14,7 +14,7 @@ function textOf(data: Buffer, partLength: number): OpaqueText {
 }
 
 /** Bytes of an OpaqueText; checks that it is one text of Base64 without padding inside. */
-function bytesOf(text: unknown): Buffer {
+function decodeBytes(text: unknown): Buffer {
   expect(text).toBeInstanceOf(OpaqueText);
   const characters = Buffer.concat((text as OpaqueText).parts).toString();
   const bytes = Buffer.from(characters, 'base64');
@@ -26,7 +26,7 @@ const asked = (more: object = {}): RoutedExperts =>
   RoutedExperts.of({ promptTokenIds: [1], engineFields: { return_routed_experts: true, ...more } })!;
 
 /** Rows [from, to) of a call; each has its number and the number of the call. */
-function rowsOf(call: number, from: number, to: number, width: number, bytes = 4): Buffer {
+function buildRows(call: number, from: number, to: number, width: number, bytes = 4): Buffer {
   const rows = Array.from({ length: to - from }, (_, index) => {
     const row = Buffer.alloc(width * bytes, call);
     row.writeUIntLE((from + index) & 0xff, 0, 1);
@@ -36,7 +36,7 @@ function rowsOf(call: number, from: number, to: number, width: number, bytes = 4
 }
 
 const npy = (data: Buffer, shape: number[], descr = '|u1'): Buffer =>
-  Buffer.concat([fileHeaderOf({ descr, shape }), data]);
+  Buffer.concat([buildFileHeader({ descr, shape }), data]);
 
 function withHeaderLength(file: Buffer, length: number): Buffer {
   file.writeUInt16LE(length, 8);
@@ -72,13 +72,13 @@ describe('routed experts of a response over several calls', () => {
           const engineTokens = prompt + kept + tokens;
           kept += Math.max(0, tokens - dropped);
           const begin = honours ? from : start;
-          const data = rowsOf(index + 1, begin, engineTokens - 1, width, bytes);
+          const data = buildRows(index + 1, begin, engineTokens - 1, width, bytes);
           const file = dialect === 'vllm' ? npy(data, [engineTokens - 1, width, 1]) : data;
-          const reported = reports ? textOf(file, partLength) : undefined;
+          const reported = reports ? toOpaqueText(file, partLength) : undefined;
           experts.take({ reported, engineTokens, keptTokens: prompt + kept, from });
           if (!reports) continue;
           const size = width * bytes;
-          const whole = rowsOf(index + 1, start, engineTokens - 1, width, bytes);
+          const whole = buildRows(index + 1, start, engineTokens - 1, width, bytes);
           const rows = prompt + kept - 1 - start;
           expected = Buffer.concat([expected, whole.subarray(expected.length)]).subarray(0, rows * size);
         }
@@ -88,17 +88,22 @@ describe('routed experts of a response over several calls', () => {
         expect(isWhole || !calls.at(-1)!.reports).toBe(true);
         if (!isWhole) return void expect(found).toBeUndefined();
         const all = dialect === 'vllm' ? npy(expected, [rows, width, 1]) : expected;
-        expect(bytesOf(found).equals(all)).toBe(true);
+        expect(decodeBytes(found).equals(all)).toBe(true);
         if (dialect === 'sglang') return void expect(await experts.packed(prompt + kept)).toBeNull();
         const packed = (await experts.packed(prompt + kept))!;
         expect([packed.shape, packed.dtype]).toEqual([[rows, width, 1], 'uint8']);
-        expect(bytesOf(packed.data).equals(expected)).toBe(true);
+        expect(decodeBytes(packed.data).equals(expected)).toBe(true);
       }),
     );
   });
 
   it('are passed on unchanged from the only call, whatever they are', async () => {
-    for (const reported of [new OpaqueText([Buffer.from('AAA\\/')]), [[1]], 'AAAA', textOf(rowsOf(1, 0, 9, 3), 7)]) {
+    for (const reported of [
+      new OpaqueText([Buffer.from('AAA\\/')]),
+      [[1]],
+      'AAAA',
+      toOpaqueText(buildRows(1, 0, 9, 3), 7),
+    ]) {
       const experts = asked();
       experts.take({ reported, engineTokens: 10, keptTokens: 10, from: 0 });
       expect(await experts.whole(10)).toBe(reported);
@@ -107,15 +112,15 @@ describe('routed experts of a response over several calls', () => {
 
   it('are the experts of a later call alone if its rows differ in width', async () => {
     const experts = asked();
-    experts.take({ reported: textOf(rowsOf(1, 0, 4, 3), 9), engineTokens: 5, keptTokens: 5, from: 0 });
+    experts.take({ reported: toOpaqueText(buildRows(1, 0, 4, 3), 9), engineTokens: 5, keptTokens: 5, from: 0 });
     const from = experts.nextRow('vllm');
-    const reported = textOf(npy(rowsOf(2, 0, 8, 5, 1), [8, 5, 1]), 9);
+    const reported = toOpaqueText(npy(buildRows(2, 0, 8, 5, 1), [8, 5, 1]), 9);
     experts.take({ reported, engineTokens: 9, keptTokens: 9, from });
     expect(await experts.whole(9)).toBe(reported);
     // Rows from the fourth on only, in no form of the first rows: their row numbers are not known.
     const other = asked();
-    other.take({ reported: textOf(rowsOf(1, 0, 4, 3), 9), engineTokens: 5, keptTokens: 5, from: 0 });
-    other.take({ reported: textOf(rowsOf(2, 4, 8, 7), 9), engineTokens: 9, keptTokens: 9, from: 4 });
+    other.take({ reported: toOpaqueText(buildRows(1, 0, 4, 3), 9), engineTokens: 5, keptTokens: 5, from: 0 });
+    other.take({ reported: toOpaqueText(buildRows(2, 4, 8, 7), 9), engineTokens: 9, keptTokens: 9, from: 4 });
     expect(await other.whole(9)).toBeUndefined();
   });
 
@@ -127,7 +132,7 @@ describe('routed experts of a response over several calls', () => {
     ['nothing', undefined],
   ])('are null for SkyRL: %s', async (_, file) => {
     const experts = asked();
-    experts.take({ reported: file && textOf(file, 50), engineTokens: 9, keptTokens: 9, from: 0 });
+    experts.take({ reported: file && toOpaqueText(file, 50), engineTokens: 9, keptTokens: 9, from: 0 });
     expect(await experts.packed(9)).toBeNull();
   });
 
@@ -140,16 +145,16 @@ describe('routed experts of a response over several calls', () => {
 
   it('are not kept when the response begins again', async () => {
     const experts = asked();
-    experts.take({ reported: textOf(rowsOf(1, 0, 4, 3), 9), engineTokens: 5, keptTokens: 5, from: 0 });
+    experts.take({ reported: toOpaqueText(buildRows(1, 0, 4, 3), 9), engineTokens: 5, keptTokens: 5, from: 0 });
     experts.clear();
     expect([experts.nextRow('sglang'), await experts.whole(5)]).toEqual([0, undefined]);
   });
 
   it('leave the event loop free while they are joined, and are written without being copied', async () => {
     const experts = asked();
-    const first = textOf(rowsOf(1, 0, 40_000, 4), 65_536);
+    const first = toOpaqueText(buildRows(1, 0, 40_000, 4), 65_536);
     experts.take({ reported: first, engineTokens: 40_001, keptTokens: 40_001, from: 0 });
-    const second = textOf(rowsOf(2, 40_000, 60_000, 4), 65_536);
+    const second = toOpaqueText(buildRows(2, 40_000, 60_000, 4), 65_536);
     experts.take({ reported: second, engineTokens: 60_001, keptTokens: 60_001, from: 40_000 });
     let turns = 0;
     let next: NodeJS.Immediate;
@@ -160,7 +165,7 @@ describe('routed experts of a response over several calls', () => {
     count();
     const whole = (await experts.whole(60_001)) as OpaqueText;
     clearImmediate(next!);
-    expect(bytesOf(whole).length).toBe(60_000 * 16);
+    expect(decodeBytes(whole).length).toBe(60_000 * 16);
     expect(whole.parts[0]!.buffer).toBe(first.parts[0]!.buffer);
     expect(turns).toBeGreaterThanOrEqual(second.parts.length);
     const parts = withOpaqueTexts(() => JSON.stringify({ a: whole, b: [whole] })) as (string | Buffer)[];

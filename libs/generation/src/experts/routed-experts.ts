@@ -1,7 +1,7 @@
 import type { EngineDialect, Prompt } from '@broomwagon/contracts';
 import { OpaqueText } from '@broomwagon/engines';
 import { type ByteRange, joinedBase64 } from './base64-bytes';
-import { type ExpertRows, fileHeaderOf, rowsOf } from './expert-rows';
+import { type ExpertRows, buildFileHeader, parseRows } from './expert-rows';
 
 /** The field of engines that has the experts of a mixture that served each token. */
 export const EXPERTS_FIELD = 'routed_experts';
@@ -89,9 +89,9 @@ export class RoutedExperts {
     }
     const { firstRow } = this;
     const end = engineTokens - 1;
-    const next = this.rows && rowsOf(reported, [end - from, end - firstRow], this.rows);
+    const next = this.rows && parseRows(reported, [end - from, end - firstRow], this.rows);
     const isNext = next !== undefined && end >= this.end && isBetween(end - next.rows, firstRow, this.end);
-    const rows = isNext ? next : rowsOf(reported, [end - firstRow]);
+    const rows = isNext ? next : parseRows(reported, [end - firstRow]);
     const begin = end - (rows?.rows ?? 0);
     if (!isNext) {
       this.clear();
@@ -130,7 +130,7 @@ export class RoutedExperts {
     const { rows, ranges, last } = this;
     if (rows === undefined || (!this.isJoined && last !== undefined)) return last;
     if (this.end !== tokens - 1) return undefined;
-    return joinedBase64(ranges, rows.file && fileHeaderOf({ ...rows.file, shape: this.shape }));
+    return joinedBase64(ranges, rows.file && buildFileHeader({ ...rows.file, shape: this.shape }));
   }
 
   /**

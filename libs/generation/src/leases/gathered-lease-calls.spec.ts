@@ -11,11 +11,11 @@ import { GatheredLeaseCalls } from './gathered-lease-calls';
 
 const WORKER = { workerId: 'w', workerEpoch: 'e1' };
 const SERVER = { epoch: 'e2', endpoint: 'http://127.0.0.1:1', dialect: 'vllm', weightVersion: 5 };
-const acquireOf = (acquireId: string, epoch = 'e1'): AcquireRequest => {
+const buildAcquire = (acquireId: string, epoch = 'e1'): AcquireRequest => {
   return { acquireId, requestId: `of-${acquireId}`, waitMs: 20_000, workerId: 'w', workerEpoch: epoch };
 };
-const releaseOf = (acquireId: string) => ({ acquireId, outcome: 'finished' as const });
-const errorOf = (code: ErrorCode): BroomwagonError => new BroomwagonError(code, code);
+const buildRelease = (acquireId: string) => ({ acquireId, outcome: 'finished' as const });
+const createError = (code: ErrorCode): BroomwagonError => new BroomwagonError(code, code);
 
 describe('GatheredLeaseCalls', () => {
   let sent: [operation: string, body: unknown][];
@@ -35,7 +35,7 @@ describe('GatheredLeaseCalls', () => {
           const code = refused.get(acquireId);
           return code === undefined
             ? { acquireId, leaseId: `1.${acquireId}`, serverId: 's', dpRank: 3 }
-            : { acquireId, error: errorOf(code).toWire() };
+            : { acquireId, error: createError(code).toWire() };
         }),
       }),
       'lb.release': () => ({ released: true }),
@@ -51,7 +51,7 @@ describe('GatheredLeaseCalls', () => {
   });
   const operations = (): string[] => sent.map(([operation]) => operation);
   const acquire = (id: string, isRepeat = false, epoch?: string) =>
-    calls.acquire(acquireOf(id, epoch), 22_000, isRepeat);
+    calls.acquire(buildAcquire(id, epoch), 22_000, isRepeat);
 
   it('asks for the servers of one turn by one message, which does not wait', async () => {
     const leases = await Promise.all([acquire('a'), acquire('b')]);
@@ -67,8 +67,8 @@ describe('GatheredLeaseCalls', () => {
     expect(operations().filter((name) => name === 'lb.acquire-many')).toHaveLength(1);
     const singly = sent.filter(([name]) => name === 'lb.acquire').map(([, body]) => (body as AcquireRequest).acquireId);
     expect(singly).toEqual(['a', 'b', 'c', 'f']);
-    await calls.release(releaseOf('a'), 100);
-    expect(sent.at(-1)).toEqual(['lb.release', releaseOf('a')]);
+    await calls.release(buildRelease('a'), 100);
+    expect(sent.at(-1)).toEqual(['lb.release', buildRelease('a')]);
   });
 
   it('lets acquires without room wait, alone, and refuses acquires that fail otherwise', async () => {
@@ -77,15 +77,15 @@ describe('GatheredLeaseCalls', () => {
     expect(full).toMatchObject({ value: { leaseId: '1.full' } });
     expect(fenced).toMatchObject({ reason: { code: 'FENCED' } });
     expect(granted).toMatchObject({ value: { leaseId: '1.granted' } });
-    expect(sent.slice(1)).toEqual([['lb.acquire', acquireOf('full')]]);
+    expect(sent.slice(1)).toEqual([['lb.acquire', buildAcquire('full')]]);
     // The pool is full: the next ones would be sent twice.
     await Promise.all([acquire('c'), acquire('d')]);
     expect(operations().slice(2)).toEqual(['lb.acquire', 'lb.acquire']);
   });
 
   it('releases all of one turn by one message', async () => {
-    await Promise.all([calls.release(releaseOf('a'), 100), calls.release(releaseOf('b'), 100)]);
-    expect(sent).toEqual([['lb.release-many', { releases: [releaseOf('a'), releaseOf('b')] }]]);
+    await Promise.all([calls.release(buildRelease('a'), 100), calls.release(buildRelease('b'), 100)]);
+    expect(sent).toEqual([['lb.release-many', { releases: [buildRelease('a'), buildRelease('b')] }]]);
   });
 
   it.each<[string, ErrorCode]>([
@@ -93,16 +93,16 @@ describe('GatheredLeaseCalls', () => {
     ['they are too long for a message', 'PAYLOAD_TOO_LARGE'],
     ['the user of NATS may send no message of several', 'FORBIDDEN'],
   ])('sends each singly if %s', async (_, code) => {
-    failures.set('lb.acquire-many', errorOf(code)).set('lb.release-many', errorOf(code));
+    failures.set('lb.acquire-many', createError(code)).set('lb.release-many', createError(code));
     await Promise.all([acquire('a'), acquire('b')]);
     expect(operations()).toEqual(['lb.acquire-many', 'lb.acquire', 'lb.acquire']);
-    await Promise.all([calls.release(releaseOf('a'), 100), calls.release(releaseOf('b'), 100)]);
+    await Promise.all([calls.release(buildRelease('a'), 100), calls.release(buildRelease('b'), 100)]);
     expect(operations().slice(3)).toEqual(['lb.release-many', 'lb.release', 'lb.release']);
   });
 
   it('fails all of a message that fails', async () => {
-    failures.set('lb.acquire-many', errorOf('TIMEOUT')).set('lb.release-many', errorOf('UNAVAILABLE'));
-    const releases = [calls.release(releaseOf('a'), 100), calls.release(releaseOf('b'), 100)];
+    failures.set('lb.acquire-many', createError('TIMEOUT')).set('lb.release-many', createError('UNAVAILABLE'));
+    const releases = [calls.release(buildRelease('a'), 100), calls.release(buildRelease('b'), 100)];
     const ends = await Promise.allSettled([acquire('a'), acquire('b'), ...releases]);
     const codes = ends.map((end) => (end.status === 'rejected' ? (end.reason as BroomwagonError).code : 'none'));
     expect(codes).toEqual(['TIMEOUT', 'TIMEOUT', 'UNAVAILABLE', 'UNAVAILABLE']);

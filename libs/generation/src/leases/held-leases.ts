@@ -26,7 +26,7 @@ export class HeldLeases {
   granted(call: LeasedCall, leaseId: string): void {
     this.asked.delete(call.acquireId);
     this.held.set(call.acquireId, { leaseId, call, releasing: false });
-    this.digestSum = (this.digestSum + sequenceOf(leaseId)) % DIGEST_MODULUS;
+    this.digestSum = (this.digestSum + parseSequence(leaseId)) % DIGEST_MODULUS;
   }
 
   /** Another call runs under the lease. */
@@ -45,7 +45,7 @@ export class HeldLeases {
     const lease = this.held.get(call.acquireId);
     if (lease === undefined) return;
     this.held.delete(call.acquireId);
-    this.digestSum = (this.digestSum - sequenceOf(lease.leaseId) + DIGEST_MODULUS) % DIGEST_MODULUS;
+    this.digestSum = (this.digestSum - parseSequence(lease.leaseId) + DIGEST_MODULUS) % DIGEST_MODULUS;
   }
 
   /** Stops all calls of an expired epoch and removes their leases. */
@@ -69,7 +69,7 @@ export class HeldLeases {
   }
 
   /** The call that runs under this lease. */
-  callOf(leaseId: string): LeasedCall | undefined {
+  findCall(leaseId: string): LeasedCall | undefined {
     const lease = this.held.get(leaseId.slice(leaseId.indexOf('.') + 1));
     return lease?.leaseId === leaseId ? lease.call : undefined;
   }
@@ -88,6 +88,6 @@ export class HeldLeases {
   }
 }
 
-function sequenceOf(leaseId: string): number {
+function parseSequence(leaseId: string): number {
   return Number(leaseId.slice(0, leaseId.indexOf('.'))) % DIGEST_MODULUS;
 }

@@ -19,7 +19,7 @@ function* generate(tokens: string[], first: number, stops: string[]): Generator<
   let text = '';
   for (let id = first; id < tokens.length; id++) {
     text += tokens[id]!;
-    const stop = firstOf(text, stops);
+    const stop = findFirstStop(text, stops);
     const isLast = stop !== undefined || id === tokens.length - 1 || undefined;
     const surplus = stop === undefined ? 0 : text.length - stop.at - stop.text.length;
     const piece = surplus === 0 ? tokens[id]! : tokens[id]!.slice(0, -surplus);
@@ -28,7 +28,7 @@ function* generate(tokens: string[], first: number, stops: string[]): Generator<
   }
 }
 
-function firstOf(text: string, stops: string[]): { at: number; text: string } | undefined {
+function findFirstStop(text: string, stops: string[]): { at: number; text: string } | undefined {
   const found = stops.flatMap((stop) => (text.includes(stop) ? [{ at: text.indexOf(stop), text: stop }] : []));
   return found.toSorted((one, other) => one.at + one.text.length - (other.at + other.text.length))[0];
 }
@@ -59,7 +59,7 @@ it('cuts the same text, wherever calls are cut: its segments have the text of al
       const ids = segments.flatMap((segment) => segment.tokenIds ?? []);
       const decoded = ids.map((id) => tokens[id]).join('');
       const text = segments.map((segment) => segment.text).join('');
-      const stop = firstOf(decoded, stops);
+      const stop = findFirstStop(decoded, stops);
       expect(text).toBe(stop === undefined ? decoded : decoded.slice(0, stop.at));
       if (stop === undefined) expect(ids).toHaveLength(tokens.length);
     }),

@@ -5,9 +5,9 @@ export class LiveReplicas {
   private readonly latest = new Map<string, { replicaId: string; seenAtMs: number }>();
 
   /** Names the service and pool that answer a subject. Undefined for a subject outside the protocol. */
-  groupOf(subject: string): string | undefined {
+  findGroup(subject: string): string | undefined {
     if (!subject.startsWith(`${SUBJECT_ROOT}.`)) return undefined;
-    const [pool, operation] = partsOf(subject);
+    const [pool, operation] = splitSubject(subject);
     return `${pool} ${OPERATIONS[operation as OperationName]?.owner ?? operation}`;
   }
 
@@ -20,11 +20,11 @@ export class LiveReplicas {
     const latest = this.latest.get(group);
     return latest === undefined || latest.seenAtMs < sinceMs
       ? undefined
-      : replicaSubject(latest.replicaId, ...partsOf(subject));
+      : replicaSubject(latest.replicaId, ...splitSubject(subject));
   }
 }
 
-function partsOf(subject: string): [pool: string, operation: string] {
+function splitSubject(subject: string): [pool: string, operation: string] {
   const end = subject.indexOf('.', SUBJECT_ROOT.length + 1);
   return end < 0 ? [subject, ''] : [subject.slice(SUBJECT_ROOT.length + 1, end), subject.slice(end + 1)];
 }

@@ -4,8 +4,8 @@ import type { MessagingConnection } from '../connection';
 import { injectTrace, inRequestSpan } from '../trace-context';
 import { MessageContext } from '../transport/message-context';
 import { ReplySubjects } from '../transport/reply-subjects';
-import { poolTokenOf } from '../transport/subjects';
-import { decodeBody, publishReply, TIMEOUT_HEADER, waitMsOf, wireErrorOf, type JsonObject } from '../wire';
+import { findPoolToken } from '../transport/subjects';
+import { decodeBody, publishReply, TIMEOUT_HEADER, readWaitMs, readWireError, type JsonObject } from '../wire';
 import { RequestMultiplexer, sendFailure } from './request-multiplexer';
 import { withRetry, type RetryOptions } from './retry';
 
@@ -69,7 +69,7 @@ export class MessagingClient {
       for await (const message of await this.connection.nats.requestMany(subject, JSON.stringify(body), options)) {
         if (this.connection.foreignReplies.isForeign(subject, message, true)) continue;
         const reply = decodeBody(message.data);
-        if (wireErrorOf(reply) === undefined) replies.push(reply as Reply);
+        if (readWireError(reply) === undefined) replies.push(reply as Reply);
       }
     } catch (error) {
       throw sendFailure(subject, error);
@@ -84,7 +84,7 @@ export class MessagingClient {
       body: JSON.stringify(body),
       headers: buildRequestHeaders(options.headers, timeoutMs),
       timeoutMs,
-      mayPark: waitMsOf(body) > 0,
+      mayPark: readWaitMs(body) > 0,
     });
     let reply: unknown;
     try {
@@ -92,7 +92,7 @@ export class MessagingClient {
     } catch (error) {
       throw new BroomwagonError('INTERNAL', `The reply of ${subject} is not a JSON object`, { cause: error });
     }
-    const failure = wireErrorOf(reply);
+    const failure = readWireError(reply);
     if (failure !== undefined) throw failure;
     return reply as Reply;
   }
@@ -137,7 +137,7 @@ export class MessagingClient {
     options: { queue?: string; onError?: (error: unknown) => void } = {},
   ): ClientSubscription {
     const running = new Set<Promise<void>>();
-    const poolToken = poolTokenOf(subject);
+    const poolToken = findPoolToken(subject);
     const { connection } = this;
     const subscription = connection.nats.subscribe(subject, {
       queue: options.queue,

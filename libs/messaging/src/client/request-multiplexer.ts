@@ -94,7 +94,7 @@ export class RequestMultiplexer {
       this.pending.set(token, {
         resolve,
         reject,
-        group: this.live.groupOf(sending.subject),
+        group: this.live.findGroup(sending.subject),
         sentAtMs,
         expiresAtMs: sentAtMs + sending.timeoutMs,
         repeatAtMs: sentAtMs + this.repeatAfterMs * (sending.mayPark ? 2 : 1),
@@ -230,7 +230,7 @@ export class RequestMultiplexer {
   }
 
   private repeat(token: string, pending: Pending, group: string): void {
-    const kind = kindOf(pending);
+    const kind = getKind(pending);
     if (pending.repeats === 0) {
       if (this.repeated[kind] >= MAX_REPEATED[kind]) return;
       this.repeated[kind] += 1;
@@ -244,7 +244,7 @@ export class RequestMultiplexer {
   private forget(token: string, pending: Pending): void {
     this.pending.delete(token);
     this.unsent.delete(token);
-    this.repeated[kindOf(pending)] -= pending.repeats > 0 ? 1 : 0;
+    this.repeated[getKind(pending)] -= pending.repeats > 0 ? 1 : 0;
     this.parking -= pending.mayPark ? 1 : 0;
   }
 
@@ -254,7 +254,7 @@ export class RequestMultiplexer {
   }
 }
 
-function kindOf({ mayPark }: Pending): keyof typeof MAX_REPEATED {
+function getKind({ mayPark }: Pending): keyof typeof MAX_REPEATED {
   return mayPark ? 'parking' : 'answering';
 }
 

@@ -24,10 +24,10 @@ it.each([
 ] as const)('sends repeats of a call with the same %s, and other calls with others', async (...row) => {
   const [field, operation, body, reply] = row;
   const received: JsonObject[] = [];
-  const idsOf = (messages: JsonObject[]) => [...new Set(messages.map((message) => message[field]))];
+  const listIds = (messages: JsonObject[]) => [...new Set(messages.map((message) => message[field]))];
   const subscription = client.subscribe(`rollout.v1.${pool}.${operation}`, (message, { replyTo }) => {
     // The first message of each call gets no reply. A busy machine sends more than one repeat.
-    const isFirst = !idsOf(received).includes(message[field]);
+    const isFirst = !listIds(received).includes(message[field]);
     received.push(message);
     if (!isFirst) client.reply(replyTo!, reply);
   });
@@ -38,7 +38,7 @@ it.each([
     () => typed.call(pool, operation, { ...body, [field]: 'own' } as never, { timeoutMs: 30_000 }),
   ];
   for (const call of calls) await call();
-  const ids = idsOf(received);
+  const ids = listIds(received);
   expect(ids).toEqual([expect.any(String), expect.any(String), 'own']);
   expect(received[0]).toMatchObject(body);
   subscription.unsubscribe();

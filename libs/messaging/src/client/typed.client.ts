@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { isBroomwagonError, subjectOf, type OperationName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
+import {
+  isBroomwagonError,
+  buildSubject,
+  type OperationName,
+  type ReplyOf,
+  type RequestOf,
+} from '@broomwagon/contracts';
 import type { MessagingClient, RequestOptions } from './messaging.client';
 import type { RetryOptions } from './retry';
 
@@ -20,7 +26,7 @@ export class TypedClient {
     body: RequestOf<Name>,
     options?: RequestOptions,
   ): Promise<ReplyOf<Name>> {
-    const subject = subjectOf(pool, operation);
+    const subject = buildSubject(pool, operation);
     return withCallId(operation, body, (named) => this.messaging.request<ReplyOf<Name>>(subject, named, options));
   }
 
@@ -31,7 +37,7 @@ export class TypedClient {
     body: RequestOf<Name>,
     options: RetryOptions & Omit<RequestOptions, 'timeoutMs'>,
   ): Promise<ReplyOf<Name>> {
-    const subject = subjectOf(pool, operation);
+    const subject = buildSubject(pool, operation);
     return withCallId(operation, body, (named) =>
       this.messaging.requestWithRetry<ReplyOf<Name>>(subject, named, options),
     );
@@ -39,7 +45,7 @@ export class TypedClient {
 
   /** Sends an operation without asking for a reply, as a release may be. */
   send<Name extends OperationName>(pool: string, operation: Name, body: RequestOf<Name>): void {
-    this.messaging.publish(subjectOf(pool, operation), body);
+    this.messaging.publish(buildSubject(pool, operation), body);
   }
 }
 

@@ -96,8 +96,8 @@ export async function* readStream(
   batch: number,
 ): AsyncGenerator<StoredMessage> {
   const manager = await nats.jetstreamManager();
-  const lastOf = () => manager.streams.getMessage(stream, { last_by_subj: subject }).catch(unlessNone);
-  const last = await lastOf();
+  const readLast = () => manager.streams.getMessage(stream, { last_by_subj: subject }).catch(unlessNone);
+  const last = await readLast();
   if (!last || last.seq < (from ?? 0) || (from === undefined && last.time.getTime() < (sinceMs ?? 0))) return;
   const start = {
     filterSubjects: subject,
@@ -118,7 +118,7 @@ export async function* readStream(
       }
       if (read > 0) continue;
       // The remaining messages may have been removed meanwhile.
-      if ((await lastOf())?.seq !== last.seq) return;
+      if ((await readLast())?.seq !== last.seq) return;
       throw new BroomwagonError('UNAVAILABLE', `Stream ${stream} did not send its messages up to ${last.seq}`);
     }
   } finally {
@@ -148,7 +148,7 @@ function unlessNone(error: unknown): undefined {
 }
 
 /** The JSON object in a stored message; undefined, with a warning, if the message has none that `isBody` accepts. */
-export function bodyOf<Body extends object>(
+export function parseStoredBody<Body extends object>(
   { sequence, subject, text }: StoredMessage,
   isBody: (body: Partial<Body>) => boolean,
 ): Body | undefined {

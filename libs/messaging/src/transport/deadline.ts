@@ -1,6 +1,6 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import type { MsgHdrs } from 'nats';
-import { SENT_AT_HEADER, timeoutMsOf } from '../wire';
+import { SENT_AT_HEADER, readTimeoutMs } from '../wire';
 
 /** Clocks of callers and services may differ by this much, milliseconds: a message is not processed later than this. */
 export const CLOCK_TOLERANCE_MS = 2_000;
@@ -20,7 +20,7 @@ export interface Refusal {
  * @returns undefined for a message that is processed
  */
 export function refuseLate(headers: MsgHdrs | undefined, stalledMs: number, nowMs: number): Refusal | undefined {
-  const timeoutMs = timeoutMsOf(headers);
+  const timeoutMs = readTimeoutMs(headers);
   if (timeoutMs === Infinity) return undefined;
   if (stalledMs > 0 && timeoutMs <= stalledMs) {
     return { error: refused('was read after the deadline of its caller'), isByClock: false };

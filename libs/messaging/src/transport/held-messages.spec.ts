@@ -4,7 +4,7 @@ import { headers as makeHeaders, type Msg } from 'nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { MessagingClient } from '../client/messaging.client';
 import { connectNats } from '../connection';
-import { wireErrorOf } from '../wire';
+import { readWireError } from '../wire';
 import { CLOCK_TOLERANCE_MS } from './deadline';
 import { echoController, startEchoApp, type EchoApp } from './echo-app.fixture';
 
@@ -93,7 +93,7 @@ describe('a request whose caller has given up', () => {
       if (sentAt !== undefined) headers.set('Broomwagon-Sent-At-Ms', sentAt);
       const { nats } = caller.connection;
       const message = await nats.request(subject, '{"value":1}', { timeout: 30_000, headers });
-      return [wireErrorOf(message.json()), message];
+      return [readWireError(message.json()), message];
     };
     const [error, message] = await send(String(Date.now() - 60_000));
     expect(error).toMatchObject({ code: 'TIMEOUT', retryable: true, details: { timeoutMs: 1_000 } });

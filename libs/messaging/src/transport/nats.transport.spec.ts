@@ -30,7 +30,7 @@ describe('NatsTransport', () => {
   /** Sends a message as any NATS client would: raw bytes in, the message out. */
   const raw = (operation: string, body: string | Uint8Array): Promise<Msg> =>
     app.client.connection.nats.request(subject(operation), body, { timeout: 30_000 });
-  const errorOf = (message: Msg): WireError => message.json<{ error: WireError }>().error;
+  const parseError = (message: Msg): WireError => message.json<{ error: WireError }>().error;
 
   it('speaks plain JSON and gives the handler a checked DTO and the pool', async () => {
     const reply = await raw('echo', '{"value": 3}');
@@ -49,7 +49,7 @@ describe('NatsTransport', () => {
     ['a number that no computer has, in another form', `{"value":1${'0'.repeat(250)}e99 }`],
   ])('answers MALFORMED_JSON to %s and lives on', async (_, body) => {
     const reply = await raw('echo', body);
-    expect(errorOf(reply)).toMatchObject({ code: 'MALFORMED_JSON', retryable: false });
+    expect(parseError(reply)).toMatchObject({ code: 'MALFORMED_JSON', retryable: false });
     expect(reply.headers?.get(ERROR_CODE_HEADER)).toBe('MALFORMED_JSON');
     await expect(app.client.request(subject('echo'), { value: 1 })).resolves.toMatchObject({ value: 1 });
   });
@@ -64,28 +64,31 @@ describe('NatsTransport', () => {
 
   it('names the wrong field', async () => {
     const reply = await raw('echo', '{"value": 101, "other": 1}');
-    expect(errorOf(reply)).toMatchObject({ code: 'VALIDATION_FAILED', field: 'other' });
-    expect(errorOf(reply).details).toContainEqual({ field: 'value', reason: expect.stringContaining('100') as string });
+    expect(parseError(reply)).toMatchObject({ code: 'VALIDATION_FAILED', field: 'other' });
+    expect(parseError(reply).details).toContainEqual({
+      field: 'value',
+      reason: expect.stringContaining('100') as string,
+    });
     expect(reply.headers?.get(ERROR_HEADER)).toContain('other');
   });
 
   it('refuses a body over the limit', async () => {
     const reply = await raw('echo', JSON.stringify({ value: 1, padding: 'x'.repeat(1_000_100) }));
-    expect(errorOf(reply)).toMatchObject({ code: 'PAYLOAD_TOO_LARGE', details: { limitBytes: 1_000_000 } });
+    expect(parseError(reply)).toMatchObject({ code: 'PAYLOAD_TOO_LARGE', details: { limitBytes: 1_000_000 } });
   });
 
   it.each([
     ['ours', { code: 'FENCED', message: 'an old epoch', retryable: false, details: { epoch: 'e2' } }],
     ['retryable', { code: 'QUEUE_FULL', message: 'full', retryable: true, retryAfterMs: 7 }],
   ])('passes on an error with a code: %s', async (how, expected) => {
-    expect(errorOf(await raw('fail', JSON.stringify({ how })))).toEqual(expected);
+    expect(parseError(await raw('fail', JSON.stringify({ how })))).toEqual(expected);
   });
 
   it.each(['defect', 'rpc-text', 'internal', 'circular'])(
     'hides a defect (%s) behind a reference id, which is in one line of the log',
     async (how) => {
       const logged = vi.spyOn((app.transport as unknown as { logger: Logger }).logger, 'error');
-      const error = errorOf(await raw('fail', JSON.stringify({ how })));
+      const error = parseError(await raw('fail', JSON.stringify({ how })));
       expect(error).toMatchObject({ code: 'INTERNAL', details: { referenceId: expect.any(String) as string } });
       expect(JSON.stringify(error)).not.toContain('secret');
       const { referenceId } = error.details as { referenceId: string };
@@ -100,7 +103,7 @@ describe('NatsTransport', () => {
   });
 
   it('answers with an error when the reply itself is too large for the server', async () => {
-    expect(errorOf(await raw('fail', '{"how":"large"}')).code).toBe('PAYLOAD_TOO_LARGE');
+    expect(parseError(await raw('fail', '{"how":"large"}')).code).toBe('PAYLOAD_TOO_LARGE');
   });
 
   it('sends no reply to a parked call and frees its slot; the process that grants it replies', async () => {
@@ -157,7 +160,7 @@ describe('NatsTransport', () => {
     const beforeStallMs = performance.now();
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => beforeStallMs + 7_000);
     try {
-      expect(errorOf(await ask(6_000))).toMatchObject({ code: 'TIMEOUT' });
+      expect(parseError(await ask(6_000))).toMatchObject({ code: 'TIMEOUT' });
       expect(other.seen).toEqual([]);
       expect((await ask(60_000)).json()).toMatchObject({ value: 1 });
     } finally {

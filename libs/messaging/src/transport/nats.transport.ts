@@ -18,7 +18,7 @@ import { MessageContext, PARKED } from './message-context';
 import { NO_METRICS, type MessageMetrics, type MessageOutcome } from './message-metrics';
 import { ReplySubjects } from './reply-subjects';
 import { StallWatch } from './stall-watch';
-import { poolTokenOf, subjectsOf, type Pools } from './subjects';
+import { findPoolToken, buildSubjects, type Pools } from './subjects';
 
 const LOGGED_IDS = ['job', 'roundId', 'groupId', 'requestId', 'attempt', 'leaseId', 'serverId', 'workerId'];
 
@@ -146,7 +146,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
 
   private async bind(): Promise<void> {
     for (const [pattern, handler] of this.messageHandlers) {
-      const route: Route = { pattern, poolToken: poolTokenOf(pattern), handler };
+      const route: Route = { pattern, poolToken: findPoolToken(pattern), handler };
       const queue = handler.extras?.broadcast === true ? undefined : this.options.queueGroup;
       this.subscribe(pattern, route, queue);
       // Callers that get no answer from the group, of which one may hang, repeat here.
@@ -162,7 +162,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   }
 
   private subscribe(pattern: string, route: Route, queue?: string): void {
-    for (const subject of subjectsOf(pattern, this.options.pools ?? '*', this.options.placeholders ?? {})) {
+    for (const subject of buildSubjects(pattern, this.options.pools ?? '*', this.options.placeholders ?? {})) {
       const callback = (error: NatsError | null, message: Msg): void => this.receive(route, error, message);
       this.subscriptions.push(this.nats.subscribe(subject, { queue, callback }));
     }

@@ -1,6 +1,6 @@
 import { Controller } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { ReleaseRequest, subjectOf, type ReleaseReply, type RemoveServerRequest } from '@broomwagon/contracts';
+import { ReleaseRequest, buildSubject, type ReleaseReply, type RemoveServerRequest } from '@broomwagon/contracts';
 import { testNatsUrl, testPool } from '@broomwagon/testing';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { MessagingClient } from '../client/messaging.client';
@@ -60,7 +60,7 @@ it('gives the handler the validated body and the pool', async () => {
 });
 
 it('refuses fields that are not in the contract of the operation', async () => {
-  const answer = client.messaging.request(subjectOf(pool, 'lb.release'), { leaseId: '1.a', outcome: 'lost' });
+  const answer = client.messaging.request(buildSubject(pool, 'lb.release'), { leaseId: '1.a', outcome: 'lost' });
   await expect(answer).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'outcome' });
   expect(handled).toHaveLength(1);
 });

@@ -1,5 +1,5 @@
 import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
-import { OPERATIONS, patternOf, type OperationName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
+import { OPERATIONS, buildPattern, type OperationName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
 import { ContractPipe } from '../validation/contract.pipe';
 import type { MessageContext, PARKED } from './message-context';
 
@@ -22,6 +22,6 @@ export function Operation<Name extends OperationName>(name: Name) {
   ): void => {
     Payload(new ContractPipe(OPERATIONS[name].request))(controller, method, 0);
     Ctx()(controller, method, 1);
-    MessagePattern(patternOf(name))(controller, method, descriptor);
+    MessagePattern(buildPattern(name))(controller, method, descriptor);
   };
 }

@@ -1,13 +1,13 @@
-import { NO_POOL, patternOf } from '@broomwagon/contracts';
+import { NO_POOL, buildPattern } from '@broomwagon/contracts';
 
 /** Pools that a service serves: all, or the named ones. */
 export type Pools = '*' | readonly string[];
 
 /** Callers of a pool that no service serves send it for {@link NO_POOL}. */
-const OF_ANY_POOL = patternOf('pool.find');
+const OF_ANY_POOL = buildPattern('pool.find');
 
 /** Index of the pool in `rollout.v1.<pool>.…`; -1 for a subject that has no pool. */
-export function poolTokenOf(pattern: string): number {
+export function findPoolToken(pattern: string): number {
   return pattern.split('.').indexOf('*');
 }
 
@@ -16,7 +16,7 @@ export function poolTokenOf(pattern: string): number {
  * (as in `rollout.v1.*.worker.{workerId}.abort`).
  * @throws Error when a placeholder has no value
  */
-export function subjectsOf(pattern: string, pools: Pools, placeholders: Readonly<Record<string, string>>): string[] {
+export function buildSubjects(pattern: string, pools: Pools, placeholders: Readonly<Record<string, string>>): string[] {
   const filled = pattern.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = placeholders[name];
     if (value === undefined) {
@@ -24,7 +24,7 @@ export function subjectsOf(pattern: string, pools: Pools, placeholders: Readonly
     }
     return value;
   });
-  if (pools === '*' || poolTokenOf(pattern) < 0) return [filled];
+  if (pools === '*' || findPoolToken(pattern) < 0) return [filled];
   const served = pattern === OF_ANY_POOL ? [...pools, NO_POOL] : pools;
   return served.map((pool) => filled.replace('*', pool));
 }

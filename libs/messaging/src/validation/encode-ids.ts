@@ -1,5 +1,5 @@
 import { encodeComposedId, encodeId, OPERATIONS } from '@broomwagon/contracts';
-import { schemaOf, type ContractClass, type Schema } from './json-schema';
+import { getSchema, type ContractClass, type Schema } from './json-schema';
 
 type Fields = Record<string, unknown>;
 type Step = (body: Fields) => void;
@@ -10,20 +10,22 @@ const steps = new Map<Schema, Step[]>();
 
 /** Encodes the ids of a request that was checked, in place: services use ids only in this form (decisions/0037). */
 export function encodeIds<T extends object>(contract: ContractClass<T>, body: T): T {
-  if (REQUESTS.has(contract)) run(schemaOf(contract), body as Fields);
+  if (REQUESTS.has(contract)) run(getSchema(contract), body as Fields);
   return body;
 }
 
 function run(schema: Schema, body: Fields): void {
   let known = steps.get(schema);
   if (known === undefined) {
-    known = Object.entries(schema.properties!).flatMap(([name, property]) => stepsOf(name, property.items ?? property));
+    known = Object.entries(schema.properties!).flatMap(([name, property]) =>
+      buildSteps(name, property.items ?? property),
+    );
     steps.set(schema, known);
   }
   for (const step of known) step(body);
 }
 
-function stepsOf(name: string, schema: Schema): Step[] {
+function buildSteps(name: string, schema: Schema): Step[] {
   const encode = schema.idKind === 'composed' ? encodeComposedId : encodeId;
   const visit =
     schema.idKind !== undefined

@@ -1,6 +1,6 @@
 import { invalidField } from '@broomwagon/contracts';
 import type { JsonObject } from '../wire';
-import { type ContractClass, type Schema, schemaOf } from './json-schema';
+import { type ContractClass, type Schema, getSchema } from './json-schema';
 
 /**
  * Query parameters as the fields of a request, with the types of its class. A text that is no value of its type, and a
@@ -8,18 +8,18 @@ import { type ContractClass, type Schema, schemaOf } from './json-schema';
  * @throws BroomwagonError VALIDATION_FAILED for a field that is no list and is given twice
  */
 export function fieldsOfQuery(contract: ContractClass, query: URLSearchParams): JsonObject {
-  const { properties } = schemaOf(contract);
+  const { properties } = getSchema(contract);
   const fields = [...new Set(query.keys())].map((name) => {
     const schema = Object.hasOwn(properties, name) ? properties[name]! : {};
     const texts = query.getAll(name);
-    if (schema.type === 'array') return [name, texts.map((text) => valueOf(schema.items ?? {}, text))] as const;
+    if (schema.type === 'array') return [name, texts.map((text) => parseValue(schema.items ?? {}, text))] as const;
     if (texts.length > 1) throw invalidField(name, 'is given twice');
-    return [name, valueOf(schema, texts[0]!)] as const;
+    return [name, parseValue(schema, texts[0]!)] as const;
   });
   return Object.fromEntries(fields);
 }
 
-function valueOf({ type }: Schema, text: string): unknown {
+function parseValue({ type }: Schema, text: string): unknown {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   const isNumber = (type === 'integer' || type === 'number') && text.trim() !== '' && Number.isFinite(Number(text));
   return isNumber ? Number(text) : text;

@@ -39,8 +39,8 @@ const KEYWORDS: Record<string, (constraints: readonly unknown[]) => Schema | und
     pattern instanceof RegExp && pattern.flags === '' ? { type: 'string', pattern: pattern.source } : undefined,
   arrayMinSize: ([minItems]) => ({ type: 'array', minItems }),
   arrayMaxSize: ([maxItems]) => ({ type: 'array', maxItems }),
-  isIn: ([values]) => ({ type: typeOf(values as unknown[]), enum: values }),
-  equals: ([value]) => ({ type: typeOf([value]), enum: [value] }),
+  isIn: ([values]) => ({ type: getCommonType(values as unknown[]), enum: values }),
+  equals: ([value]) => ({ type: getCommonType([value]), enum: [value] }),
 };
 const schemas = new WeakMap<ContractClass, Schema>();
 
@@ -48,7 +48,7 @@ const schemas = new WeakMap<ContractClass, Schema>();
  * The JSON Schema of a DTO class: its decorators of class-validator, with the decorators of base and nested classes.
  * @throws Error for a decorator that it cannot express
  */
-export function schemaOf(contract: ContractClass): Schema & Required<Pick<Schema, 'properties'>> {
+export function getSchema(contract: ContractClass): Schema & Required<Pick<Schema, 'properties'>> {
   let schema = schemas.get(contract);
   if (schema === undefined) {
     const storage = getMetadataStorage();
@@ -57,19 +57,19 @@ export function schemaOf(contract: ContractClass): Schema & Required<Pick<Schema
     schema = {
       type: 'object',
       dropNulls: true,
-      properties: Object.fromEntries(fields.map(([name, rules]) => [name, propertyOf(contract, rules)])),
+      properties: Object.fromEntries(fields.map(([name, rules]) => [name, buildProperty(contract, rules)])),
       required: fields.filter(([, rules]) => !rules.some(({ name }) => name === IS_OPTIONAL)).map(([name]) => name),
       additionalProperties: false,
     };
     schemas.set(contract, schema);
   }
-  return schema as ReturnType<typeof schemaOf>;
+  return schema as ReturnType<typeof getSchema>;
 }
 
-function propertyOf(contract: ContractClass, metadatas: readonly ValidationMetadata[]): Schema {
+function buildProperty(contract: ContractClass, metadatas: readonly ValidationMetadata[]): Schema {
   const property: Schema = {};
   for (const metadata of metadatas) {
-    const part = partOf(contract, metadata);
+    const part = buildPart(contract, metadata);
     if (metadata.each) {
       add(property, { type: 'array' });
       add((property.items ??= {}), part);
@@ -83,18 +83,21 @@ function propertyOf(contract: ContractClass, metadatas: readonly ValidationMetad
   return property;
 }
 
-function partOf(contract: ContractClass, metadata: ValidationMetadata): Schema {
+function buildPart(contract: ContractClass, metadata: ValidationMetadata): Schema {
   const { type, name = '', constraints = [], propertyName } = metadata;
   if (type === ValidationTypes.WHITELIST || name === IS_OPTIONAL) return {};
   if (type === ValidationTypes.NESTED_VALIDATION) {
     const nested = defaultMetadataStorage.findTypeMetadata(contract, propertyName);
-    if (nested !== undefined) return schemaOf(nested.typeFunction() as ContractClass);
+    if (nested !== undefined) return getSchema(nested.typeFunction() as ContractClass);
   }
   if (type !== ValidationTypes.CUSTOM_VALIDATION) throw new Error(`${contract.name}.${propertyName}: rule ${type}`);
   const keywords = KEYWORDS[name]?.(constraints);
   if (keywords === undefined) {
     const isId = name === ID_RULE;
-    return { ...(isId && { type: 'string', idKind: constraints[1] as IdKind }), rules: [ruleOf(contract, metadata)] };
+    return {
+      ...(isId && { type: 'string', idKind: constraints[1] as IdKind }),
+      rules: [buildRule(contract, metadata)],
+    };
   }
   if (typeof metadata.message !== 'string') return keywords;
   const told = Object.keys(keywords).filter((keyword) => keyword !== 'type');
@@ -103,7 +106,7 @@ function partOf(contract: ContractClass, metadata: ValidationMetadata): Schema {
 }
 
 /** Runs class-validator's own function, so that every synchronous rule is exact. */
-function ruleOf(
+function buildRule(
   contract: ContractClass,
   { constraintCls, propertyName, constraints, message }: ValidationMetadata,
 ): Rule {
@@ -124,7 +127,7 @@ function add(target: Schema, { type, rules, messages, ...others }: Schema): void
   Object.assign(target, others);
 }
 
-function typeOf(values: readonly unknown[]): Schema['type'] {
+function getCommonType(values: readonly unknown[]): Schema['type'] {
   const [type, ...others] = new Set(values.map((value) => typeof value));
   return others.length === 0 ? (type as Schema['type']) : undefined;
 }

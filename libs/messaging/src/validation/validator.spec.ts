@@ -29,7 +29,7 @@ import {
   NextRoundRequest,
   OPERATIONS,
 } from '@broomwagon/contracts';
-import { schemaOf } from './json-schema';
+import { getSchema } from './json-schema';
 import { validate } from './validator';
 
 /** A validator of our own, which sees the whole object. */
@@ -66,7 +66,7 @@ class Outer {
 
 const good = { id: 'abc', level: 2, inner: { name: 'x' }, list: [{ name: 'y', weight: 1.5 }], extra: { a: [1] } };
 
-function failureOf(contract: new () => object, body: unknown): BroomwagonError {
+function catchFailure(contract: new () => object, body: unknown): BroomwagonError {
   try {
     validate(contract, body);
   } catch (error) {
@@ -100,16 +100,16 @@ describe('validate', () => {
 
   it('compiles every contract of the protocol, and refuses rules that it does not know', () => {
     for (const { request } of Object.values(OPERATIONS)) {
-      expect(failureOf(request, { surprise: 1 }).code).toBe('VALIDATION_FAILED');
+      expect(catchFailure(request, { surprise: 1 }).code).toBe('VALIDATION_FAILED');
     }
     class Conditional {
       @ValidateIf(() => false) @IsString() name!: string;
     }
-    expect(() => schemaOf(Conditional)).toThrow('Conditional.name: rule conditionalValidation');
+    expect(() => getSchema(Conditional)).toThrow('Conditional.name: rule conditionalValidation');
   });
 
   it('names the first field by its dotted path and lists all', () => {
-    const error = failureOf(Outer, { id: 'A', level: '2', list: [{ name: 'ok' }, { name: 'too long' }] });
+    const error = catchFailure(Outer, { id: 'A', level: '2', list: [{ name: 'ok' }, { name: 'too long' }] });
     expect(error).toMatchObject({ code: 'VALIDATION_FAILED', field: 'id' });
     const fields = (error.details as { field: string }[]).map(({ field }) => field);
     expect(fields).toContain('level');
@@ -132,11 +132,11 @@ describe('validate', () => {
     ['text for the body', 'x', ''],
     ['NaN', { ...good, level: Number.NaN }, 'level'],
   ])('refuses %s', (_, body, field) => {
-    expect(failureOf(Outer, body)).toMatchObject({ code: 'VALIDATION_FAILED', field });
+    expect(catchFailure(Outer, body)).toMatchObject({ code: 'VALIDATION_FAILED', field });
   });
 
   it('reports a missing field once, not each rule it breaks', () => {
-    const error = failureOf(Outer, { level: 1, inner: {} });
+    const error = catchFailure(Outer, { level: 1, inner: {} });
     expect(error.message).toBe('id: is missing (and 1 more)');
     expect(error.details).toEqual([
       { field: 'id', reason: 'is missing' },
@@ -149,36 +149,36 @@ describe('validate', () => {
     const extra = { a: [null], b: null };
     const wanted = { ...good, list: [{ name: 'y' }], extra };
     expect(validate(Outer, { ...structuredClone(sent), extra })).toEqual({ ...wanted, inner: { name: 'x' } });
-    expect(failureOf(Outer, { ...good, id: null }).message).toBe('id: is missing');
-    expect(failureOf(Outer, { ...good, tokens: [null] })).toMatchObject({ field: 'tokens' });
-    expect(failureOf(Outer, { ...good, list: [null] })).toMatchObject({ field: 'list.0' });
+    expect(catchFailure(Outer, { ...good, id: null }).message).toBe('id: is missing');
+    expect(catchFailure(Outer, { ...good, tokens: [null] })).toMatchObject({ field: 'tokens' });
+    expect(catchFailure(Outer, { ...good, list: [null] })).toMatchObject({ field: 'list.0' });
   });
 
   it('refuses a number that is too large for JSON, which is Infinity after it is parsed', () => {
     const body = JSON.parse('{ "id": "abc", "level": 2, "inner": { "name": "x", "weight": 1e400 } }') as object;
-    expect(failureOf(Outer, body)).toMatchObject({ code: 'VALIDATION_FAILED', field: 'inner.weight' });
+    expect(catchFailure(Outer, body)).toMatchObject({ code: 'VALIDATION_FAILED', field: 'inner.weight' });
   });
 
   it('refuses a missing nested object, which class-validator alone lets pass', () => {
-    expect(failureOf(NextRoundRequest, { job: 'j', groupsPerStep: 1, remainingGroups: 1 }).field).toBe('policy');
+    expect(catchFailure(NextRoundRequest, { job: 'j', groupsPerStep: 1, remainingGroups: 1 }).field).toBe('policy');
   });
 
   it('refuses fields on a contract without any, and survives hostile names and depths', () => {
     expect(validate(LoadBalancerStatusRequest, {})).toEqual({});
-    expect(failureOf(LoadBalancerStatusRequest, { a: 1 }).field).toBe('a');
+    expect(catchFailure(LoadBalancerStatusRequest, { a: 1 }).field).toBe('a');
     const named = { ...good, extra: { constructor: 'x', toString: 1 } };
     expect(validate(Outer, named)).toEqual(named);
     const deep = JSON.parse(`${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`) as object;
-    expect(failureOf(Outer, { ...good, extra: deep })).toMatchObject({ code: 'VALIDATION_FAILED', field: 'extra' });
+    expect(catchFailure(Outer, { ...good, extra: deep })).toMatchObject({ code: 'VALIDATION_FAILED', field: 'extra' });
     const polluted = JSON.parse('{"id":"abc","level":1,"extra":{"a":[{"__proto__":{"admin":true}}]}}') as object;
-    expect(failureOf(Outer, polluted)).toMatchObject({ code: 'VALIDATION_FAILED', field: 'extra' });
+    expect(catchFailure(Outer, polluted)).toMatchObject({ code: 'VALIDATION_FAILED', field: 'extra' });
   });
 
   it('bounds the error of a body with thousands of faults', () => {
     const acquires = Array.from({ length: 2_000 }, () => ({ acquireId: ' ' }));
-    const error = failureOf(AcquireManyRequest, { workerId: 'w', workerEpoch: 'e1', acquires });
+    const error = catchFailure(AcquireManyRequest, { workerId: 'w', workerEpoch: 'e1', acquires });
     expect(JSON.stringify(error.toWire()).length).toBeLessThan(20_000);
-    const long = failureOf(Outer, { ...good, ['x'.repeat(10_000)]: 1 });
+    const long = catchFailure(Outer, { ...good, ['x'.repeat(10_000)]: 1 });
     expect(JSON.stringify(long.toWire()).length).toBeLessThan(2_000);
   });
 

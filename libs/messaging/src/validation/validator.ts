@@ -1,7 +1,7 @@
 import { BroomwagonError, cutText } from '@broomwagon/contracts';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { DataValidateFunction } from 'ajv/dist/types';
-import { schemaOf, type ContractClass, type Rule, type Schema } from './json-schema';
+import { getSchema, type ContractClass, type Rule, type Schema } from './json-schema';
 
 /** One thing that is wrong with a body. `field` is a dotted path, e.g. `groups.3.groupId`; empty for the body. */
 export interface FieldError {
@@ -27,8 +27,8 @@ const TEXTS: Record<string, (params: Record<string, unknown>) => string> = {
 const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, strictNumbers: true, validateSchema: false });
 ajv
   .addKeyword({ keyword: 'dropNulls', type: 'object', before: 'required', modifying: true, compile: dropNulls })
-  .addKeyword({ keyword: 'rules', compile: checkOf })
-  .addKeyword({ keyword: 'isFreeForm', compile: (is, schema) => checkOf(is ? [freeFormFault] : [], schema) });
+  .addKeyword({ keyword: 'rules', compile: buildCheck })
+  .addKeyword({ keyword: 'isFreeForm', compile: (is, schema) => buildCheck(is ? [freeFormFault] : [], schema) });
 const compiled = new Map<ContractClass, ValidateFunction>();
 
 /**
@@ -40,7 +40,7 @@ const compiled = new Map<ContractClass, ValidateFunction>();
 export function validate<T extends object>(contract: ContractClass<T>, body: unknown): T {
   let check = compiled.get(contract);
   if (check === undefined) {
-    check = ajv.compile(schemaOf(contract));
+    check = ajv.compile(getSchema(contract));
     compiled.set(contract, check);
   }
   if (check(body)) return body as T;
@@ -54,7 +54,7 @@ function dropNulls(_: true, { properties = {} }: Schema): DataValidateFunction {
   };
 }
 
-function checkOf(rules: readonly Rule[], parentSchema: Schema): DataValidateFunction {
+function buildCheck(rules: readonly Rule[], parentSchema: Schema): DataValidateFunction {
   const check: DataValidateFunction = (value, context) => {
     for (const rule of rules) {
       const message = rule(value, context!.parentData);
@@ -84,7 +84,7 @@ function failure(found: readonly ErrorObject[]): BroomwagonError {
   // A wrong type breaks other rules too, and their reports mislead.
   const mistyped = new Set(found.filter(({ keyword }) => keyword === 'type').map(({ instancePath }) => instancePath));
   const errors = found.filter(({ keyword, instancePath }) => keyword === 'type' || !mistyped.has(instancePath));
-  const details = errors.slice(0, MAX_DETAILS).map(detailOf);
+  const details = errors.slice(0, MAX_DETAILS).map(toFieldError);
   const { field, reason } = details[0]!;
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
   return new BroomwagonError('VALIDATION_FAILED', `${field === '' ? 'The body' : field}: ${reason}${more}`, {
@@ -94,7 +94,7 @@ function failure(found: readonly ErrorObject[]): BroomwagonError {
 }
 
 /** Field and reason. The items of a list are fields only if they are objects. */
-function detailOf({ instancePath, keyword, message, params, parentSchema }: ErrorObject): FieldError {
+function toFieldError({ instancePath, keyword, message, params, parentSchema }: ErrorObject): FieldError {
   const path = instancePath.split('/').slice(1);
   const { type, messages } = parentSchema as Schema;
   const isItem = type !== 'object' && /^\d+$/.test(path.at(-1) ?? '');

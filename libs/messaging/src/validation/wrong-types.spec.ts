@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as contracts from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
-import { schemaOf, type ContractClass } from './json-schema';
+import { getSchema, type ContractClass } from './json-schema';
 import { validate, type FieldError } from './validator';
 
 type Json = Record<string, unknown>;
@@ -38,7 +38,7 @@ function documentedType(contract: string, property: string): string | undefined 
   return bases.map((base) => documentedType(base, property)).find((type) => type !== undefined);
 }
 
-function reasonsOf(contract: ContractClass, name: string, value: unknown): string[] {
+function listReasons(contract: ContractClass, name: string, value: unknown): string[] {
   try {
     validate(contract, { [name]: value });
   } catch (error) {
@@ -68,7 +68,7 @@ describe('a value of the wrong type', () => {
     const wrong: string[] = [];
     let checked = 0;
     const fields = classes.flatMap((contract) =>
-      Object.entries(schemaOf(contract).properties).map(([name, schema]) => ({ contract, name, schema })),
+      Object.entries(getSchema(contract).properties).map(([name, schema]) => ({ contract, name, schema })),
     );
     for (const { contract, name, schema } of fields) {
       // Fields of several types: affinityBreakMargin, and lists of texts or numbers.
@@ -77,7 +77,7 @@ describe('a value of the wrong type', () => {
       for (const [other, value] of Object.entries(SAMPLES)) {
         if (other === type || ALSO[type]?.includes(other)) continue;
         checked++;
-        const reasons = reasonsOf(contract, name, value);
+        const reasons = listReasons(contract, name, value);
         // The document has `number` for some integers.
         const names = type === 'number' ? 'number|integer' : type;
         if (reasons.length !== 1 || !new RegExp(`^must be an? (${names})$`).test(reasons[0]!)) {
@@ -91,6 +91,6 @@ describe('a value of the wrong type', () => {
 
   it('names the type of the items of a list', () => {
     const { request } = contracts.OPERATIONS['request.abort'];
-    expect(reasonsOf(request, 'requestIds', ['a', 7])).toEqual(['each value must be a string']);
+    expect(listReasons(request, 'requestIds', ['a', 7])).toEqual(['each value must be a string']);
   });
 });

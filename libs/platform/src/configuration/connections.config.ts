@@ -105,7 +105,7 @@ export class ConnectionsConfig {
       credsFile: this.natsCredsFile,
       inboxPrefix: this.natsInboxPrefix,
       ignoreClusterUpdates: this.natsIgnoreClusterUpdates,
-      tls: tlsOf(this.natsTlsCa, this.natsTlsCert, this.natsTlsKey, this.natsTlsServerName),
+      tls: buildTls(this.natsTlsCa, this.natsTlsCert, this.natsTlsKey, this.natsTlsServerName),
     };
   }
 
@@ -113,7 +113,7 @@ export class ConnectionsConfig {
   redisConfig() {
     return {
       url: this.redisUrl,
-      tls: tlsOf(this.redisTlsCa, this.redisTlsCert, this.redisTlsKey, this.redisTlsServerName),
+      tls: buildTls(this.redisTlsCa, this.redisTlsCert, this.redisTlsKey, this.redisTlsServerName),
       sentinelUsername: this.redisSentinelUser,
       sentinelPassword: this.redisSentinelPassword,
       natMap: this.redisNatMap === undefined ? undefined : parseNatMap(this.redisNatMap),
@@ -123,7 +123,7 @@ export class ConnectionsConfig {
 }
 
 /** Each property is read from its file whenever a connection is made, since certificates are renewed meanwhile. */
-function tlsOf(ca?: string, cert?: string, key?: string, servername?: string): TlsSettings {
+function buildTls(ca?: string, cert?: string, key?: string, servername?: string): TlsSettings {
   const settings: TlsSettings = {};
   for (const [name, path] of Object.entries({ ca, cert, key })) {
     if (path === undefined) continue;

@@ -1,6 +1,6 @@
 import { withoutCredentials } from '../logging/without-credentials';
-import { envFieldsOf } from './env.decorator';
-import { sourceOf, type ConfigSource } from './load-config';
+import { getEnvFields } from './env.decorator';
+import { getConfigSource, type ConfigSource } from './load-config';
 
 /** One line of a printed configuration. */
 export interface ConfigRow {
@@ -13,12 +13,12 @@ export interface ConfigRow {
 
 /** A configuration for people and logs, without secrets. */
 export function describeConfig(config: object): ConfigRow[] {
-  return envFieldsOf(config.constructor as new () => object).map((field) => {
-    const value = textOf((config as Record<string, unknown>)[field.property]);
+  return getEnvFields(config.constructor as new () => object).map((field) => {
+    const value = formatValue((config as Record<string, unknown>)[field.property]);
     return {
       variable: field.variable,
       value: field.isSecret && value !== '' ? '***' : withoutCredentials(value),
-      source: sourceOf(config, field.property),
+      source: getConfigSource(config, field.property),
       description: field.description,
     };
   });
@@ -36,7 +36,7 @@ export function printedConfig(config: object): string {
     .join('\n');
 }
 
-function textOf(value: unknown): string {
+function formatValue(value: unknown): string {
   if (value === undefined || value === null) return '';
   return Array.isArray(value) ? value.join(',') : String(value);
 }

@@ -17,7 +17,7 @@ it('refuses to start with a key for engines and no list of their hosts, and name
 it('has keys by pool, which go before the key of all pools', () => {
   const list = { ENGINE_ALLOW_LIST: '127.0.0.1' };
   const config = load({ ...list, ENGINE_API_KEY: 'all', ENGINE_API_KEYS: 'actor=a=b,reward=c' });
-  expect(['actor', 'reward', 'other'].map((pool) => config.engineKeyOf(pool))).toEqual(['a=b', 'c', 'all']);
-  expect(load({ ...list, ENGINE_API_KEYS: 'actor=a' }).engineKeyOf('reward')).toBeUndefined();
+  expect(['actor', 'reward', 'other'].map((pool) => config.findEngineKey(pool))).toEqual(['a=b', 'c', 'all']);
+  expect(load({ ...list, ENGINE_API_KEYS: 'actor=a' }).findEngineKey('reward')).toBeUndefined();
   expect(() => load({ ...list, ENGINE_API_KEYS: 'secret' })).toThrow('ENGINE_API_KEYS');
 });

@@ -27,7 +27,7 @@ export function withEngines<Base extends ConfigClass>(base: Base) {
     engineAllowList: string[] = [];
 
     /** Bearer token for engines of this pool. */
-    engineKeyOf(pool: string): string | undefined {
+    findEngineKey(pool: string): string | undefined {
       const own = this.engineApiKeys.find((entry) => entry.startsWith(`${pool}=`));
       return own?.slice(pool.length + 1) ?? this.engineApiKey;
     }

@@ -49,11 +49,11 @@ export function Env(variable: string, description: string, rules: EnvRules = {})
     const field: EnvField = { variable, property, description, kind, isSecret: rules.isSecret ?? false };
     const others = inherited.filter((known) => known.property !== property);
     Reflect.defineMetadata(FIELDS, [...others, field], target);
-    applyDecorators(IsOptional(), ...checksOf(kind, rules))(target, property);
+    applyDecorators(IsOptional(), ...buildChecks(kind, rules))(target, property);
   };
 }
 
-function checksOf(
+function buildChecks(
   kind: EnvKind,
   { min, max = kind === 'duration' ? MAX_TIMER_MS : undefined }: EnvRules,
 ): PropertyDecorator[] {
@@ -70,6 +70,6 @@ function checksOf(
 }
 
 /** The variables of a configuration class, variables of its base classes first. */
-export function envFieldsOf(type: new () => object): readonly EnvField[] {
+export function getEnvFields(type: new () => object): readonly EnvField[] {
   return (Reflect.getMetadata(FIELDS, type.prototype as object) ?? []) as EnvField[];
 }

@@ -23,7 +23,7 @@ class ExampleConfig extends ServiceConfig {
   apiKey?: string;
 }
 
-const problemsOf = (env: Record<string, string>, file?: string): Record<string, string> => {
+const listProblems = (env: Record<string, string>, file?: string): Record<string, string> => {
   try {
     loadConfig(ExampleConfig, { env, file });
   } catch (error) {
@@ -61,8 +61,8 @@ describe('loadConfig', () => {
   });
 
   it('refuses a duration longer than a timer of Node waits', () => {
-    expect(problemsOf({ STALL_MS: '596h' })).toEqual({});
-    expect(problemsOf({ STALL_MS: '597h' })).toEqual({ STALL_MS: expect.stringContaining('2147483647') });
+    expect(listProblems({ STALL_MS: '596h' })).toEqual({});
+    expect(listProblems({ STALL_MS: '597h' })).toEqual({ STALL_MS: expect.stringContaining('2147483647') });
   });
 
   it('names all wrong values at once', () => {
@@ -74,25 +74,25 @@ describe('loadConfig', () => {
       POOLS: 'a b',
       NATS_URL: 'x',
     };
-    expect(Object.keys(problemsOf(wrong)).sort()).toEqual(Object.keys(wrong).sort());
-    expect(problemsOf({ HTTP_PORT: '65536' })).toEqual({ HTTP_PORT: 'httpPort must not be greater than 65535' });
+    expect(Object.keys(listProblems(wrong)).sort()).toEqual(Object.keys(wrong).sort());
+    expect(listProblems({ HTTP_PORT: '65536' })).toEqual({ HTTP_PORT: 'httpPort must not be greater than 65535' });
   });
 
   it('refuses unknown variables of ours and unknown keys of the file, with a guess', () => {
-    expect(problemsOf({ BROOMWAGON_CONCURENCY: '3' })).toEqual({
+    expect(listProblems({ BROOMWAGON_CONCURENCY: '3' })).toEqual({
       BROOMWAGON_CONCURENCY: 'is not known; did you mean BROOMWAGON_CONCURRENCY?',
     });
-    expect(problemsOf({ BROOMWAGON_NATS_URL: 'x' }).BROOMWAGON_NATS_URL).toContain('did you mean NATS_URL?');
-    expect(problemsOf({}, fileWith({ RDIS_URL: 'x' })).RDIS_URL).toContain('REDIS_URL');
-    expect(problemsOf({ HOME: '/', SOMETHING_ELSE: '1' })).toEqual({});
+    expect(listProblems({ BROOMWAGON_NATS_URL: 'x' }).BROOMWAGON_NATS_URL).toContain('did you mean NATS_URL?');
+    expect(listProblems({}, fileWith({ RDIS_URL: 'x' })).RDIS_URL).toContain('REDIS_URL');
+    expect(listProblems({ HOME: '/', SOMETHING_ELSE: '1' })).toEqual({});
   });
 
   it.each([['{ not json'], [[1]], [null]])('refuses a file with %j', (content) => {
-    expect(problemsOf({}, fileWith(content)).CONFIG_FILE).toBeDefined();
+    expect(listProblems({}, fileWith(content)).CONFIG_FILE).toBeDefined();
   });
 
   it('refuses values of the wrong type in the file', () => {
-    expect(Object.keys(problemsOf({}, fileWith({ BROOMWAGON_CONCURRENCY: true, POOLS: [1] })))).toHaveLength(2);
+    expect(Object.keys(listProblems({}, fileWith({ BROOMWAGON_CONCURRENCY: true, POOLS: [1] })))).toHaveLength(2);
   });
 
   it('reads the files of TLS, and refuses them where the address asks for no TLS', () => {
@@ -100,10 +100,10 @@ describe('loadConfig', () => {
     const env = { NATS_URL: 'tls://host:4222', NATS_TLS_CA, NATS_TLS_SERVER_NAME: 'nats.example' };
     const { tls } = loadConfig(ExampleConfig, { env }).natsConfig();
     expect(tls).toEqual({ ca: 'a CA', servername: 'nats.example' });
-    expect(problemsOf({ NATS_TLS_CA }).NATS_TLS_CA).toContain('tls://');
-    expect(problemsOf({ ...env, NATS_TLS_CA: '/nowhere' }).NATS_TLS_CA).toContain('readable file');
-    expect(problemsOf({ REDIS_TLS_SERVER_NAME: 'redis.example' }).REDIS_TLS_SERVER_NAME).toContain('rediss://');
-    expect(problemsOf({ NATS_URL: 'ws://host:4222' }).NATS_URL).toContain('tls://');
+    expect(listProblems({ NATS_TLS_CA }).NATS_TLS_CA).toContain('tls://');
+    expect(listProblems({ ...env, NATS_TLS_CA: '/nowhere' }).NATS_TLS_CA).toContain('readable file');
+    expect(listProblems({ REDIS_TLS_SERVER_NAME: 'redis.example' }).REDIS_TLS_SERVER_NAME).toContain('rediss://');
+    expect(listProblems({ NATS_URL: 'ws://host:4222' }).NATS_URL).toContain('tls://');
   });
 
   it('shows no secret, neither when printed nor in an error', () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { validateSync } from 'class-validator';
 import { closestName } from './closest-name';
-import { envFieldsOf, type EnvField } from './env.decorator';
+import { getEnvFields, type EnvField } from './env.decorator';
 import { parseValue } from './parse-value';
 
 /** Source of a value. */
@@ -38,7 +38,7 @@ const sources = new WeakMap<object, Map<string, ConfigSource>>();
  */
 export function loadConfig<T extends object>(type: new () => T, options: LoadConfigOptions = {}): T {
   const env = options.env ?? process.env;
-  const fields = envFieldsOf(type);
+  const fields = getEnvFields(type);
   const problems: { variable: string; reason: string }[] = [];
   const file = readConfigFile(options.file ?? (env.CONFIG_FILE || undefined), problems);
   const known = [...fields.map((field) => field.variable), ...(options.alsoKnown ?? [])];
@@ -71,7 +71,7 @@ export function loadConfig<T extends object>(type: new () => T, options: LoadCon
 }
 
 /** Source of the value of a property. */
-export function sourceOf(config: object, property: string): ConfigSource {
+export function getConfigSource(config: object, property: string): ConfigSource {
   return sources.get(config)?.get(property) ?? 'default';
 }
 

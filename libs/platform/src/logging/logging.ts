@@ -37,7 +37,7 @@ export function createLogger(app: string, level: string, storedIds: boolean, des
       const span = trace.getActiveSpan()?.spanContext();
       return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
     },
-    serializers: { err: (error: unknown) => (error instanceof Error ? cleanFields(fieldsOf(error)) : error) },
+    serializers: { err: (error: unknown) => (error instanceof Error ? cleanFields(toErrorFields(error)) : error) },
     formatters: { log: cleanFields },
     hooks: {
       logMethod(parts, method) {
@@ -64,7 +64,7 @@ export async function readableLog(format: LogFormat): Promise<DestinationStream 
   return pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' });
 }
 
-function fieldsOf(error: Error): Fields {
+function toErrorFields(error: Error): Fields {
   const fields: Fields = { ...stdSerializers.err(error) };
   // An error of ioredis carries its command with all arguments, which may include a prompt, or megabytes.
   const { command } = fields as { command?: { name?: unknown } };

@@ -53,7 +53,7 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
       if (typeof instance !== 'object' || instance === null) return [];
       return this.scanner.getAllMethodNames(Object.getPrototypeOf(instance) as object).flatMap((method) => {
         const schedule = this.discovery.getMetadataByDecorator(Scheduled, provider, method);
-        return schedule === undefined ? [] : this.taskOf(schedule, (instance as Methods)[method]!.bind(instance));
+        return schedule === undefined ? [] : this.buildTasks(schedule, (instance as Methods)[method]!.bind(instance));
       });
     });
     for (const task of this.tasks) task.start();
@@ -71,7 +71,7 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
     this.shown = pools;
   }
 
-  private taskOf({ name, interval, inEachPool, isImmediate }: Schedule, work: Methods[string]): PeriodicTask[] {
+  private buildTasks({ name, interval, inEachPool, isImmediate }: Schedule, work: Methods[string]): PeriodicTask[] {
     const intervalMs = typeof interval === 'number' ? interval : interval(this.config);
     if (intervalMs === undefined) return [];
     const run = inEachPool ? (signal: AbortSignal) => this.inEachPool(work, signal) : work;

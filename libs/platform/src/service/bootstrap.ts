@@ -20,7 +20,7 @@ import { linkSilenceMs, minTtlMs, outlivesSilentLink } from '../configuration/li
 import { loadConfig } from '../configuration/load-config';
 import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
-import { messageMetrics, Metrics, replySubjectsOf } from '../metrics';
+import { messageMetrics, Metrics, createReplySubjects } from '../metrics';
 import { COMMIT, VERSION } from '../project';
 import { deferEnd, endWith, handleEndSignals } from './end-signals';
 import { createLogger, readableLog } from '../logging/logging';
@@ -153,7 +153,7 @@ async function start<Config extends ServiceConfig>(
     .set({ version: VERSION, commit: config.buildCommit ?? COMMIT }, 1);
   const reconnects = metrics.counter('nats_reconnects_total', 'Times that the connection to NATS was restored');
   connection.onReconnect = () => reconnects.inc();
-  const replySubjects = replySubjectsOf(config.replyPrefixes, metrics);
+  const replySubjects = createReplySubjects(config.replyPrefixes, metrics);
   const transport = new NatsTransport(connection, {
     queueGroup: options.app,
     pools: config.servedPools(),

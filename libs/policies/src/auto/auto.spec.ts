@@ -146,17 +146,19 @@ describe('auto', () => {
   it('does not repeat a choice that broke a bound in the ledger', () => {
     const history = Array.from({ length: HISTORY_STEPS }, () => tailed);
     const policy = { ...AUTO, maxOffPolicyShare: 0, maxLengthBias: 0.2 };
-    const nameOf = (name: string, overProvision: number): string => `${name} ${overProvision}`;
+    const formatPolicyName = (name: string, overProvision: number): string => `${name} ${overProvision}`;
     const { frontier } = chooseAuto(policy, { history }).choice;
     // Each round has half as much bias again as is predicted, and the ledger is the mean over all rounds.
-    const truth = new Map(frontier.map((row) => [nameOf(row.policy, row.overProvision), 1.5 * (1 - row.lengthBias)]));
+    const truth = new Map(
+      frontier.map((row) => [formatPolicyName(row.policy, row.overProvision), 1.5 * (1 - row.lengthBias)]),
+    );
     let [control, sum]: [ControlInput['control'], number] = [{}, 0];
     const seen: string[] = [];
     for (let round = 1; round <= 36; round++) {
       const measured = { offPolicyShare: 0, lengthBias: 1 - sum / round, wasteShare: 0 };
       const { state } = chooseAuto(policy, { history, control, measured });
       control = { auto: state };
-      seen.push(nameOf(state.name, state.overProvision));
+      seen.push(formatPolicyName(state.name, state.overProvision));
       sum += truth.get(seen.at(-1)!)!;
     }
     expect(new Set(seen)).toEqual(new Set(['regenerate 1.125', 'regenerate 1.25', 'wait 1']));

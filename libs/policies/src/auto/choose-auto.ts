@@ -1,7 +1,7 @@
 import type { AutoBound, AutoChoice, AutoReason, AutoRow } from '@broomwagon/contracts';
 import { type AutoState, type ControlInput, type FixedPolicyName, HISTORY_STEPS, type TailControl } from '../tail';
 import { AUTO_STEP, type AutoPolicy, brokenBounds, type Learned, predictRows } from './predict-rows';
-import { type RecordedRound, recordingOf, replayOf } from './recorded-rounds';
+import { type RecordedRound, collectRecording, buildReplay } from './recorded-rounds';
 
 /** Fewest closed groups for a prediction, unless there are {@link HISTORY_STEPS} closed rounds. */
 const FEWEST_GROUPS = 32;
@@ -33,16 +33,16 @@ export function* chooseAuto(
   isLate: () => boolean = () => false,
 ): Generator<void, ChosenAuto> {
   const { history = [], control = {}, measured } = past;
-  const recording = yield* recordingOf(history);
+  const recording = yield* collectRecording(history);
   const groups = recording.groups.length;
   const isKnown = groups >= FEWEST_GROUPS || (groups > 0 && history.length >= HISTORY_STEPS);
   const last = control.auto ?? WAIT;
   if (!isKnown) {
-    const state = { ...WAIT, ...learnedOf(last) };
+    const state = { ...WAIT, ...getLearned(last) };
     return { choice: { policy: 'wait', reason: 'unknown', groups, frontier: [] }, state };
   }
 
-  const samples = yield* replayOf(recording);
+  const samples = yield* buildReplay(recording);
   const over = measuredBreaks(policy, measured);
   const found = yield* predictRows(policy, samples, { last, measured, over }, isLate);
   const { rows: frontier, learned, isPartial } = found;
@@ -51,7 +51,7 @@ export function* chooseAuto(
   const best = fastest(kept);
   const isBack = over.length > 0;
   const { row, reason } = isBack ? stepBack(kept, last) : stepTowards(best, kept, last);
-  const broken = brokenOf(over, frontier.find((one) => isLast(one, last))?.breaks ?? []);
+  const broken = toBrokenFields(over, frontier.find((one) => isLast(one, last))?.breaks ?? []);
   // After a step back, the ledger still has the costs of the choice before. The first rounds prove little: groups that
   // they have cut are not trained yet.
   const isProof = isBack && !last.isBack && history.length >= HISTORY_STEPS;
@@ -61,13 +61,13 @@ export function* chooseAuto(
     state: {
       name: row.policy as FixedPolicyName,
       overProvision: row.overProvision,
-      ...(isProof ? learned : learnedOf(last)),
+      ...(isProof ? learned : getLearned(last)),
       ...(isBack ? { isBack } : {}),
     },
   };
 }
 
-function learnedOf({ factors, leastWaste }: AutoState): Partial<Learned> {
+function getLearned({ factors, leastWaste }: AutoState): Partial<Learned> {
   return { ...(factors && { factors }), ...(leastWaste === undefined ? {} : { leastWaste }) };
 }
 
@@ -119,7 +119,7 @@ function measuredBreaks(policy: AutoPolicy, measured: ControlInput['measured']):
   return measured === undefined ? [] : brokenBounds(policy, { ...measured, versionSpan: 0 });
 }
 
-function brokenOf(measured: AutoBound[], predicted: AutoBound[]): Pick<AutoChoice, 'broken'> {
+function toBrokenFields(measured: AutoBound[], predicted: AutoBound[]): Pick<AutoChoice, 'broken'> {
   if (measured.length + predicted.length === 0) return {};
   return { broken: { ...(measured.length > 0 && { measured }), ...(predicted.length > 0 && { predicted }) } };
 }

@@ -71,7 +71,7 @@ export function* predictRows(
   isLate: () => boolean,
 ): Generator<void, Prediction> {
   const bounds = boundsOfReplay(policy);
-  const candidates = candidatesOf(policy);
+  const candidates = listCandidates(policy);
   const distance = ({ name, overProvision }: Candidate): number => {
     if (name === 'wait') return -2;
     return isSame({ name, overProvision }, last) ? -1 : Math.abs(overProvision - last.overProvision);
@@ -87,7 +87,7 @@ export function* predictRows(
   const own = replayed.find((one) => one.name !== 'wait' && isSame(one, last));
   const learned = learn(last, own, measured, over);
   const rows = replayed.map(({ name, overProvision, tokensPerTime, ...outcome }) => {
-    const predicted = amountsOf(outcome);
+    const predicted = toCostFactors(outcome);
     const raised = (cost: keyof CostFactors): number => predicted[cost] * learned.factors[cost];
     const leastWaste = learned.leastWaste * (overProvision - 1);
     const costs: Costs = {
@@ -112,7 +112,7 @@ function learn(
   const factors = { offPolicyShare: 1, lengthBias: 1, wasteShare: 1, ...last.factors };
   let { leastWaste = 0 } = last;
   if (own === undefined || measured === undefined) return { factors, leastWaste };
-  const [predicted, seen] = [amountsOf(own), amountsOf(measured)];
+  const [predicted, seen] = [toCostFactors(own), toCostFactors(measured)];
   for (const cost of COSTS) {
     if (predicted[cost] > 0) factors[cost] = Math.max(factors[cost], seen[cost] / predicted[cost]);
   }
@@ -123,13 +123,13 @@ function learn(
   return { factors, leastWaste };
 }
 
-function amountsOf({ offPolicyShare, lengthBias, wasteShare }: MeasuredCosts): CostFactors {
+function toCostFactors({ offPolicyShare, lengthBias, wasteShare }: MeasuredCosts): CostFactors {
   return { offPolicyShare, lengthBias: Math.abs(lengthBias - 1), wasteShare };
 }
 
 type Candidate = Pick<FixedPolicy, 'name' | 'overProvision'>;
 
-function candidatesOf({ maxLengthBias }: AutoPolicy): Candidate[] {
+function listCandidates({ maxLengthBias }: AutoPolicy): Candidate[] {
   const names: FixedPolicyName[] = maxLengthBias === undefined ? [...UNBIASED] : [...UNBIASED, 'regenerate'];
   const others = OVER_PROVISIONS.flatMap((overProvision) => names.map((name) => ({ name, overProvision })));
   return [{ name: 'wait', overProvision: 1 }, ...others];

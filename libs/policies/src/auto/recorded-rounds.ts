@@ -28,7 +28,7 @@ const MOMENTS = 1_024;
 const WARM_UP_STEPS = 6;
 
 /** Collects the groups of closed rounds; yields after each round. */
-export function* recordingOf(history: readonly RecordedRound[]): Generator<void, Recording> {
+export function* collectRecording(history: readonly RecordedRound[]): Generator<void, Recording> {
   const groups: (RecordedGroup & { newGroups: number })[] = [];
   for (const { recorded = '', newGroups = 0 } of history) {
     for (const group of readGroups(recorded)) groups.push({ ...group, newGroups });
@@ -42,11 +42,11 @@ export function* recordingOf(history: readonly RecordedRound[]): Generator<void,
 }
 
 /** A data set like the recorded groups: groups drawn from them, the same in each call. Stops between its parts. */
-export function* replayOf({ groups, groupsPerStep, samples }: Recording): Generator<void, RecordedSamples> {
+export function* buildReplay({ groups, groupsPerStep, samples }: Recording): Generator<void, RecordedSamples> {
   const replayedGroups = Math.min(GROUPS_OF_STEP, groupsPerStep);
   const steps = Math.round(SAMPLES_OF_REPLAY / (replayedGroups * samples));
   const counted = Math.max(FEWEST_STEPS, Math.min(MAX_STEPS, steps));
-  const moments = momentsOf(groups);
+  const moments = buildMoments(groups);
   yield;
   const time = loadedRoundTime(moments);
   const drawn = Array.from(
@@ -66,7 +66,7 @@ export function* replayOf({ groups, groupsPerStep, samples }: Recording): Genera
  * Moments of the rounds in which new groups were accepted. At such a moment, a sample that has run from the beginning
  * of the round has as many tokens as the group's longest sample; all others have as many, or have ended.
  */
-function momentsOf(groups: Recording['groups']): RoundMoment[] {
+function buildMoments(groups: Recording['groups']): RoundMoment[] {
   const meanUpTo = meanOfShorter(groups.flatMap(({ lengths }) => lengths));
   const everyNth = Math.ceil(groups.length / MOMENTS);
   return groups.flatMap(({ lengths, finishedMs, newGroups }, index) => {

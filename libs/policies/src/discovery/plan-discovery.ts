@@ -39,11 +39,11 @@ export function planDiscovery(
   massPercent: number,
 ): DiscoveryPlan {
   const engines = new Map(listed.map((engine) => [`${engine.serverId} ${engine.identity}`, engine]));
-  const stateOf = ({ serverId, listedAs }: DiscoveredServer) => engines.get(`${serverId} ${listedAs}`)?.state;
-  const gone = known.filter((server) => stateOf(server) === undefined);
+  const getState = ({ serverId, listedAs }: DiscoveredServer) => engines.get(`${serverId} ${listedAs}`)?.state;
+  const gone = known.filter((server) => getState(server) === undefined);
   const isMass = known.length >= MASS_SERVERS && gone.length * 100 > known.length * massPercent;
-  const ending = known.filter((server) => stateOf(server) === 'terminating');
-  const notReady = known.filter((server) => stateOf(server) === 'not-ready');
+  const ending = known.filter((server) => getState(server) === 'terminating');
+  const notReady = known.filter((server) => getState(server) === 'not-ready');
   return {
     withhold: [...notReady, ...(isMass ? gone : [])].filter((server) => !server.isWithheld),
     drain: [...ending, ...(isMass ? [] : gone)].filter((server) => !server.isDraining),

@@ -1,9 +1,9 @@
 import { RandomStream } from '@broomwagon/models';
 import { expect, it } from 'vitest';
-import { dispatchOf } from './dispatch-order';
+import { computeDispatch } from './dispatch-order';
 import { expectedLongest, type PromptLengths } from './prompt-lengths';
 
-const lengthsOf = (lengths: readonly number[], capShare = 0): PromptLengths => {
+const buildLengths = (lengths: readonly number[], capShare = 0): PromptLengths => {
   const logs = lengths.map((tokens) => Math.log(tokens));
   const meanLog = logs.reduce((sum, log) => sum + log, 0) / logs.length;
   const variance = logs.reduce((sum, log) => sum + (log - meanLog) ** 2, 0) / logs.length;
@@ -13,7 +13,7 @@ const lengthsOf = (lengths: readonly number[], capShare = 0): PromptLengths => {
 it('expects about the longest of a group', () => {
   const random = new RandomStream('prompt-lengths');
   const draw = (): number => Math.exp(7 + 0.4 * random.normal());
-  const known = lengthsOf(Array.from({ length: 64 }, draw));
+  const known = buildLengths(Array.from({ length: 64 }, draw));
   const longest = Array.from({ length: 500 }, () => Math.max(...Array.from({ length: 16 }, draw)));
   const mean = longest.reduce((sum, tokens) => sum + tokens, 0) / longest.length;
   expect(expectedLongest(known, 16, 100_000) / mean).toBeGreaterThan(0.75);
@@ -21,17 +21,17 @@ it('expects about the longest of a group', () => {
 });
 
 it('expects the budget where one of the group will reach it, and never more', () => {
-  expect(expectedLongest(lengthsOf([4_096, 4_096], 1), 8, 32_768)).toBe(32_768);
-  expect(expectedLongest(lengthsOf([30_000, 40_000]), 64, 32_768)).toBe(32_768);
-  expect(expectedLongest(lengthsOf([100]), 1, 32_768)).toBe(100);
+  expect(expectedLongest(buildLengths([4_096, 4_096], 1), 8, 32_768)).toBe(32_768);
+  expect(expectedLongest(buildLengths([30_000, 40_000]), 64, 32_768)).toBe(32_768);
+  expect(expectedLongest(buildLengths([100]), 1, 32_768)).toBe(100);
 });
 
 it('orders groups by known lengths of their prompts, and probes groups of unknown prompts', () => {
   const group = { samples: 1, maxTokens: 8_000 };
-  const known = lengthsOf([300]);
-  expect(dispatchOf('arrival', group, known)).toBeUndefined();
-  expect(dispatchOf('longest-first', group, known)).toEqual({ expectedTokens: 300, probes: false });
-  expect(dispatchOf('longest-first', group, undefined)).toEqual({ expectedTokens: 8_000, probes: false });
-  expect(dispatchOf('probe-first', group, known)).toEqual({ expectedTokens: 300, probes: false });
-  expect(dispatchOf('probe-first', group, undefined)).toEqual({ expectedTokens: 8_000, probes: true });
+  const known = buildLengths([300]);
+  expect(computeDispatch('arrival', group, known)).toBeUndefined();
+  expect(computeDispatch('longest-first', group, known)).toEqual({ expectedTokens: 300, probes: false });
+  expect(computeDispatch('longest-first', group, undefined)).toEqual({ expectedTokens: 8_000, probes: false });
+  expect(computeDispatch('probe-first', group, known)).toEqual({ expectedTokens: 300, probes: false });
+  expect(computeDispatch('probe-first', group, undefined)).toEqual({ expectedTokens: 8_000, probes: true });
 });

@@ -19,7 +19,7 @@ export interface Dispatch {
  * @param known lengths in the prompt memory; undefined for a prompt that was never seen
  * @returns undefined in the order of arrival
  */
-export function dispatchOf(
+export function computeDispatch(
   order: DispatchOrder,
   { samples, maxTokens }: Pick<GroupSubmission, 'samples' | 'maxTokens'>,
   known: PromptLengths | undefined,

@@ -36,12 +36,12 @@ export function kaplanMeier(observed: readonly Observed[]): Survival {
 }
 
 /** Mean of a distribution; 0 of an empty one. */
-export function meanOf({ steps }: Survival): number {
+export function computeMean({ steps }: Survival): number {
   return steps.reduce((sum, { value, share }) => sum + value * share, 0);
 }
 
 /** The least value that at least a share `q` does not exceed; 0 of an empty one. */
-export function quantileOf({ steps }: Survival, q: number): number {
+export function computeQuantile({ steps }: Survival, q: number): number {
   const step = steps.find(({ survival }) => 1 - survival >= q - 1e-12);
   return (step ?? steps.at(-1))?.value ?? 0;
 }

@@ -1,7 +1,7 @@
 import type { Acceptance, LedgerSummary, LengthRange, LengthSummary } from '@broomwagon/contracts';
 import { addCounters, type LedgerCounters } from './ledger-counters';
 import { binFloor, binTokens, lengthBin } from './length-bins';
-import { kaplanMeier, meanOf, quantileOf, type Survival } from './kaplan-meier';
+import { kaplanMeier, computeMean, computeQuantile, type Survival } from './kaplan-meier';
 
 /**
  * Summarises a ledger.
@@ -11,9 +11,9 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
   const all = addCounters({}, counters, open);
   const ended = numbered(all, 'ended.length.');
   const cut = numbered(all, 'cut.length.');
-  const population = populationOf(ended, cut);
-  const kept = keptOf(all);
-  const trainedLengths = distributionOf(numbered(all, 'trained.length.'));
+  const population = computePopulation(ended, cut);
+  const kept = computeKeptSurvival(all);
+  const trainedLengths = buildDistribution(numbered(all, 'trained.length.'));
   const trained = lengths(trainedLengths, ratio(all['trained.atCap'], all['trained.samples']));
   const admitted = lengths(population, capShare(population, ended, numbered(all, 'ended.atCap.')));
   const waste = named(all, 'waste.');
@@ -22,7 +22,7 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
     trained,
     admitted,
     // Both means are from bins, so that the width of the bins cancels.
-    lengthBias: kept.count === 0 ? 1 : ratio(meanOf(kept), admitted.meanTokens, 1),
+    lengthBias: kept.count === 0 ? 1 : ratio(computeMean(kept), admitted.meanTokens, 1),
     offPolicyShare: ratio(all['trained.offPolicyTokens'], all['trained.tokens']),
     versionSpan: meanAndMax(numbered(all, 'trained.span.')),
     waste: { tokens: wasted, share: ratio(wasted, wasted + (all['trained.tokens'] ?? 0)), byReason: waste },
@@ -52,8 +52,8 @@ export function acceptanceByLength(
   open: LedgerCounters = {},
 ): (tokens: number) => number | undefined {
   const all = addCounters({}, counters, open);
-  const population = populationOf(numbered(all, 'ended.length.'), numbered(all, 'cut.length.'));
-  const kept = keptOf(all);
+  const population = computePopulation(numbered(all, 'ended.length.'), numbered(all, 'cut.length.'));
+  const kept = computeKeptSurvival(all);
   const keptNear = sharesNear(kept);
   const populationNear = sharesNear(population);
   return (tokens) => {
@@ -86,7 +86,7 @@ function sharesNear({ steps }: Survival): (middle: number, halfWidth: number) =>
   };
 }
 
-function populationOf(ended: Map<number, number>, cut: Map<number, number>): Survival {
+function computePopulation(ended: Map<number, number>, cut: Map<number, number>): Survival {
   const bins = [...new Set([...ended.keys(), ...cut.keys()])];
   return kaplanMeier(
     bins.map((bin) => ({ value: binTokens(bin), ended: ended.get(bin) ?? 0, censored: cut.get(bin) ?? 0 })),
@@ -94,20 +94,20 @@ function populationOf(ended: Map<number, number>, cut: Map<number, number>): Sur
 }
 
 /** Lengths that the tail policy has accepted, with samples that the trainer excluded later. */
-function keptOf(all: LedgerCounters): Survival {
+function computeKeptSurvival(all: LedgerCounters): Survival {
   const lengths = numbered(all, 'trained.length.');
   for (const [bin, count] of numbered(all, 'excluded.length.')) lengths.set(bin, (lengths.get(bin) ?? 0) + count);
-  return distributionOf(lengths);
+  return buildDistribution(lengths);
 }
 
-function distributionOf(lengths: Map<number, number>): Survival {
+function buildDistribution(lengths: Map<number, number>): Survival {
   return kaplanMeier([...lengths].map(([bin, count]) => ({ value: binTokens(bin), ended: count, censored: 0 })));
 }
 
 function lengths(survival: Survival, share: number): LengthSummary {
   return {
     samples: survival.count,
-    meanTokens: meanOf(survival),
+    meanTokens: computeMean(survival),
     p50Tokens: quantileTokens(survival, 0.5),
     p99Tokens: quantileTokens(survival, 0.99),
     capShare: share,
@@ -116,7 +116,7 @@ function lengths(survival: Survival, share: number): LengthSummary {
 
 /** Never above the longest sample, and at most 3.2 % below the quantile. */
 function quantileTokens(survival: Survival, q: number): number {
-  return binFloor(lengthBin(quantileOf(survival, q)));
+  return binFloor(lengthBin(computeQuantile(survival, q)));
 }
 
 /** Share of samples at the cap. Among all samples of a length, it is the same as among the samples that ended there. */

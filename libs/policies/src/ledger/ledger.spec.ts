@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import type { Acceptance } from '@broomwagon/contracts';
 import { countBatch, countGroup, countOpen, countTrained, countWasted, RandomStream } from '@broomwagon/models';
-import { kaplanMeier, meanOf, quantileOf, type Observed } from './kaplan-meier';
+import { kaplanMeier, computeMean, computeQuantile, type Observed } from './kaplan-meier';
 import { ledgerAlarms } from './ledger-alarms';
 import { addCounters } from './ledger-counters';
 import { acceptanceByLength, summariseLedger } from './ledger-summary';
@@ -13,7 +13,7 @@ function trained(tokens: number, weightVersion = 0, isAtCap = false) {
 }
 
 /** The acceptance ratio of the range that a sample of this length falls into. */
-function acceptanceOf(ranges: readonly Acceptance[], tokens: number): number {
+function findAcceptance(ranges: readonly Acceptance[], tokens: number): number {
   return ranges.find(({ fromTokens, toTokens }) => tokens >= fromTokens && tokens < toTokens)?.ratio ?? 1;
 }
 
@@ -51,8 +51,8 @@ describe('Kaplan and Meier', () => {
       [23, 0.4482],
       [35, 0],
     ]);
-    expect(meanOf(result)).toBeCloseTo(23.287, 2);
-    expect(quantileOf(result, 0.5)).toBe(23);
+    expect(computeMean(result)).toBeCloseTo(23.287, 2);
+    expect(computeQuantile(result, 0.5)).toBe(23);
   });
 
   it('is the plain distribution when no value is cut, and never falls below it when a value is', () => {
@@ -67,7 +67,7 @@ describe('Kaplan and Meier', () => {
       fc.property(values, fc.infiniteStream(fc.nat(9)), (all, cut) => {
         const whole = kaplanMeier(all.map(({ value, count }) => ({ value, ended: count, censored: 0 })));
         const count = all.reduce((sum, one) => sum + one.count, 0);
-        expect(meanOf(whole)).toBeCloseTo(all.reduce((sum, one) => sum + one.value * one.count, 0) / count, 6);
+        expect(computeMean(whole)).toBeCloseTo(all.reduce((sum, one) => sum + one.value * one.count, 0) / count, 6);
         const part = kaplanMeier(
           all.map((one) => {
             const censored = Math.min(one.count, cut.next().value as number);
@@ -75,7 +75,7 @@ describe('Kaplan and Meier', () => {
           }),
         );
         expect(part.steps.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1, 9);
-        expect(meanOf(part)).toBeGreaterThanOrEqual(meanOf(whole) - 1e-6);
+        expect(computeMean(part)).toBeGreaterThanOrEqual(computeMean(whole) - 1e-6);
         const values = part.steps.map(({ value }) => value);
         expect(values).toEqual(values.toSorted((a, b) => a - b));
       }),
@@ -196,7 +196,7 @@ describe('ledger', () => {
     const summary = summariseLedger(ledger);
     expect(Math.abs(summary.admitted.meanTokens / (sum / samples) - 1)).toBeLessThan(0.05);
     expect(summary.lengthBias).toBeLessThan(0.9);
-    const weights = kept.map((tokens) => 1 / acceptanceOf(summary.acceptance, tokens));
+    const weights = kept.map((tokens) => 1 / findAcceptance(summary.acceptance, tokens));
     const weight = weights.reduce((total, one) => total + one, 0);
     const reweighted = kept.reduce((total, tokens, index) => total + tokens * weights[index]!, 0) / weight;
     expect(Math.abs(reweighted / summary.admitted.meanTokens - 1)).toBeLessThan(0.08);
@@ -211,7 +211,7 @@ describe('ledger', () => {
     let sum = 0;
     const samples = 20_000;
     // Nine of ten samples are cut, at any length up to 2,000 tokens.
-    const chanceOf = (tokens: number): number => 0.1 + 0.9 * Math.max(0, 1 - tokens / 2_000);
+    const computeChance = (tokens: number): number => 0.1 + 0.9 * Math.max(0, 1 - tokens / 2_000);
     for (let sample = 0; sample < samples; sample++) {
       const tokens = Math.round(Math.exp(6 + 0.8 * random.normal()));
       const cutAt = random.uniform() < 0.1 ? Infinity : Math.round(2_000 * random.uniform());
@@ -224,7 +224,7 @@ describe('ledger', () => {
     }
     const acceptance = acceptanceByLength(ledger);
     for (const tokens of [100, 200, 400, 800, 1_600]) {
-      const relative = acceptance(tokens)! / acceptance(400)! / (chanceOf(tokens) / chanceOf(400));
+      const relative = acceptance(tokens)! / acceptance(400)! / (computeChance(tokens) / computeChance(400));
       expect(Math.abs(relative - 1), `${tokens} tokens`).toBeLessThan(0.15);
     }
     const weights = kept.map((tokens) => 1 / acceptance(tokens)!);

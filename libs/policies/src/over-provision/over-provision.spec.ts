@@ -51,7 +51,7 @@ it('fits the time of a round, and falls back to lengths when there is nothing to
 describe('chooseOverProvision', () => {
   const base = { neededGroups: 128, rounds: [], tokensPerGroup: 10_000, fleetKvTokens: 0 };
 
-  function lengthsOf(endlessShare: number): GroupLengths {
+  function buildLengths(endlessShare: number): GroupLengths {
     const distribution = { ...LENGTH_PRESETS['math-short-16k'], endlessShare };
     const lengths: GroupLengths = { finished: {}, censored: {} };
     for (let group = 0; group < 1_024; group++) {
@@ -71,8 +71,8 @@ describe('chooseOverProvision', () => {
     [0.08, 1.3, 1.55],
     [0.135, 1.55, 1.75],
   ])('finds the best over-provision of a trace with %f endless responses', (share, least, most) => {
-    const { overProvision } = chooseOverProvision({ ...base, lengths: lengthsOf(share), current: 1.5 });
-    const { why } = chooseOverProvision({ ...base, lengths: lengthsOf(share), current: overProvision });
+    const { overProvision } = chooseOverProvision({ ...base, lengths: buildLengths(share), current: 1.5 });
+    const { why } = chooseOverProvision({ ...base, lengths: buildLengths(share), current: overProvision });
     expect(Math.min(1.75, why.wanted!)).toBeGreaterThan(least);
     expect(Math.min(1.75, why.wanted!)).toBeLessThanOrEqual(most);
   });

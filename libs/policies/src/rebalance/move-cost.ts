@@ -23,7 +23,7 @@ export function moveCost(
   sharesStore: boolean,
 ): { means: MoveMeans; costSeconds: number } {
   if (request.phase !== 'running') return { means: 'bind', costSeconds: 0 };
-  const tokens = kvTokensOf(request);
+  const tokens = countKvTokens(request);
   const recomputeSeconds = tokens / prefillTokensPerSecond;
   if (sharesStore && transfer !== undefined) {
     const transferSeconds = transfer.setupSeconds + (tokens * transfer.bytesPerToken) / transfer.bytesPerSecond;
@@ -33,11 +33,11 @@ export function moveCost(
 }
 
 /** Tokens it has, or will have once it runs, in the KV cache. */
-export function kvTokensOf(request: RebalanceRequest): number {
+export function countKvTokens(request: RebalanceRequest): number {
   return request.promptTokens + request.madeTokens;
 }
 
 /** KV tokens when it ends. */
-export function endTokensOf(request: RebalanceRequest): number {
-  return kvTokensOf(request) + request.remainingTokens;
+export function countEndTokens(request: RebalanceRequest): number {
+  return countKvTokens(request) + request.remainingTokens;
 }

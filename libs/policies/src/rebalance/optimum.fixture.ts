@@ -1,7 +1,7 @@
 import { moveCost, type MoveCostModel } from './move-cost';
 import { USABLE_KV_SHARE } from './planned-server';
 import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
-import { tierOf } from './tiers';
+import { findTier } from './tiers';
 
 /** Placements that are tried: all, or only placements in which no server both gives and takes. */
 export type Freedom = 'any' | 'give-or-take';
@@ -17,7 +17,7 @@ export function optimum(
   freedom: Freedom,
 ): { tier: number; costSeconds: number } {
   const loads = servers.map(({ requests }) => requests.length);
-  const tierNow = Math.max(0, ...loads.map((load) => tierOf(load, tiers)));
+  const tierNow = Math.max(0, ...loads.map((load) => findTier(load, tiers)));
   for (const target of tiers.toReversed()) {
     if (target >= tierNow) break;
     const costSeconds = new Search(servers, target, model, freedom).run();

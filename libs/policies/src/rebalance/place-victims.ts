@@ -1,4 +1,4 @@
-import { endTokensOf, moveCost, type MoveCostModel } from './move-cost';
+import { countEndTokens, moveCost, type MoveCostModel } from './move-cost';
 import type { PlannedServer } from './planned-server';
 import type { MoveMeans, RebalanceRequest } from './rebalance.types';
 
@@ -86,7 +86,7 @@ function placeGreedily(
     for (let index = 0; index < donor.count; index += 1)
       chosen.push({ request: donor.candidates[index] as RebalanceRequest, donor });
   }
-  if (isLargestFirst) chosen.sort((one, other) => endTokensOf(other.request) - endTokensOf(one.request));
+  if (isLargestFirst) chosen.sort((one, other) => countEndTokens(other.request) - countEndTokens(one.request));
   let costSeconds = 0;
   for (const { request: first, donor } of chosen) {
     let request: RebalanceRequest | undefined = first;

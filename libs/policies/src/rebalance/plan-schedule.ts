@@ -1,6 +1,6 @@
 import type { RebalanceSettings } from '@broomwagon/contracts';
 import { tierSeconds, type StepModel } from './tier-gain';
-import { tierOf } from './tiers';
+import { findTier } from './tiers';
 import { rebalanceTrigger, type RebalanceTrigger, type ServerView } from './trigger';
 
 /** Settings that decide when plans are made. */
@@ -26,7 +26,7 @@ export class PlanSchedule {
     const { tiers, planIntervalMs, planIntervalSteps } = settings;
     const largest = servers.reduce((most, { inflight }) => Math.max(most, inflight), 0);
     if (largest > 0) {
-      this.steps += (nowMs - this.lookedAtMs) / 1_000 / tierSeconds(tierOf(largest, tiers), settings);
+      this.steps += (nowMs - this.lookedAtMs) / 1_000 / tierSeconds(findTier(largest, tiers), settings);
     }
     this.lookedAtMs = nowMs;
     const happened = rebalanceTrigger(this.servers, servers, tiers);

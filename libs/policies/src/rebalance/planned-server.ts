@@ -1,4 +1,4 @@
-import { kvTokensOf } from './move-cost';
+import { countKvTokens } from './move-cost';
 import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
 
 /** KV cache in use above this share is not planned for: block rounding, and lengths that were guessed too short. */
@@ -31,7 +31,7 @@ export class PlannedServer {
   /** True when it may take the request with at most `limit` calls, and the cache holds all of them at their peak. */
   fits(request: RebalanceRequest, limit: number): boolean {
     if (this.load >= limit || this.load >= this.server.capacity) return false;
-    const tokens = kvTokensOf(request);
+    const tokens = countKvTokens(request);
     if (this.mostPeak + tokens + request.remainingTokens <= this.usableKvTokens) return true;
     if (this.leastPeak + tokens > this.usableKvTokens) return false;
     return this.peakWith(request) <= this.usableKvTokens;
@@ -84,7 +84,7 @@ export class PlannedServer {
       else if (longest === arrival) arrival = arrivals[nextArrival++];
       else newcomer = undefined;
       present += 1;
-      tokens += kvTokensOf(longest);
+      tokens += countKvTokens(longest);
       peak = Math.max(peak, tokens + present * longest.remainingTokens);
     }
   }
@@ -94,7 +94,7 @@ export class PlannedServer {
   }
 
   private count(request: RebalanceRequest, sign: 1 | -1): void {
-    const tokens = kvTokensOf(request);
+    const tokens = countKvTokens(request);
     this.leastPeak += sign * tokens;
     this.mostPeak += sign * (tokens + request.remainingTokens);
   }

@@ -3,7 +3,7 @@ import { sortedEnds, type PlannedServer } from './planned-server';
 import type { RebalanceRequest } from './rebalance.types';
 import { mayMove, type TierCostSettings } from './tier-cost.options';
 import { tierSeconds } from './tier-gain';
-import { highestTier, tierOf } from './tiers';
+import { highestTier, findTier } from './tiers';
 
 interface Wait {
   request: RebalanceRequest;
@@ -28,7 +28,7 @@ export function relieveWaiting(
   const queueing = servers.filter(({ server }) => server.requests.some(({ phase }) => phase !== 'running'));
   if (queueing.length === 0) return [];
   const leaving = new Set(given.map(({ request }) => request));
-  const waits = queueing.flatMap((server) => waitsOf(server, leaving, settings));
+  const waits = queueing.flatMap((server) => listWaits(server, leaving, settings));
   if (waits.length === 0) return [];
   const limit = Math.min(highestTier(servers, settings.tiers), settings.tiers[0] as number);
   const busy = new Set(waits.map(({ from }) => from));
@@ -52,14 +52,14 @@ export function relieveWaiting(
  * Predicts the wait of each queued request: a place in the queue is reached when one more running request has ended.
  * Where only calls run that cannot be moved and whose length is not known, each counts as long as the waiting request.
  */
-function waitsOf(from: PlannedServer, leaving: ReadonlySet<RebalanceRequest>, settings: TierCostSettings): Wait[] {
+function listWaits(from: PlannedServer, leaving: ReadonlySet<RebalanceRequest>, settings: TierCostSettings): Wait[] {
   const staying = (isRunning: boolean): RebalanceRequest[] =>
     from.server.requests.filter((one) => (one.phase === 'running') === isRunning && !leaving.has(one));
   const queue = staying(false);
   if (queue.length === 0) return [];
   const ends = sortedEnds(staying(true));
   const { otherCalls = 0 } = from.server;
-  const stepSeconds = tierSeconds(tierOf(from.load, settings.tiers), settings);
+  const stepSeconds = tierSeconds(findTier(from.load, settings.tiers), settings);
   return queue
     .map((request, position) => {
       const steps = ends[Math.min(position, ends.length - 1)] ?? (otherCalls > 0 ? request.remainingTokens : 0);

@@ -1,4 +1,4 @@
-import { endTokensOf, kvTokensOf } from './move-cost';
+import { countEndTokens, countKvTokens } from './move-cost';
 import { applyAll, placeAll, ReceiverLine, undoAll, type Placement } from './place-victims';
 import { longestFirst, PlannedServer } from './planned-server';
 import type { NoMoveReason, PlannedMove, RebalancePlan, RebalanceRequest, RebalanceSnapshot } from './rebalance.types';
@@ -162,7 +162,7 @@ function cheapestFirst(requests: readonly RebalanceRequest[], settings: TierCost
   let count = 0;
   requests.forEach((request, position) => {
     if (!mayMove(request, settings)) return;
-    const order = request.phase === 'running' ? kvTokensOf(request) : -endTokensOf(request);
+    const order = request.phase === 'running' ? countKvTokens(request) : -countEndTokens(request);
     keys[count++] = Math.round(order) * requests.length + position;
   });
   const ordered: RebalanceRequest[] = [];

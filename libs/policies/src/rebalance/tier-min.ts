@@ -5,7 +5,7 @@ import type {
   RebalanceServer,
   RebalanceSnapshot,
 } from './rebalance.types';
-import { checkTiers, DEFAULT_TIERS, tierOf } from './tiers';
+import { checkTiers, DEFAULT_TIERS, findTier } from './tiers';
 
 /** Input of the published algorithm for one server. */
 export interface RankState {
@@ -42,7 +42,7 @@ export function balancingTasks(ranks: readonly RankState[], options: TierMinOpti
   if (ranks.length === 0) return [];
   const largest = tiers[0] as number;
   const counts = ranks.map((rank) => rank.running + rank.waiting);
-  const tierBefore = Math.max(...counts.map((count) => tierOf(count, tiers)));
+  const tierBefore = Math.max(...counts.map((count) => findTier(count, tiers)));
   const mean = counts.reduce((sum, count) => sum + count, 0) / counts.length;
   const bound = Math.min(tierBefore, largest, options.maxRunning || largest);
   const target = [...tiers].reverse().find((tier) => mean <= tier && tier < bound) ?? bound;
@@ -142,7 +142,7 @@ export function planTierMin({ servers }: RebalanceSnapshot, options: TierMinOpti
     return { running: requests.length - waiting + otherCalls, waiting, blockUsage: kvUse };
   });
   const counts = ranks.map((rank) => rank.running + rank.waiting);
-  const tierBefore = Math.max(0, ...counts.map((count) => tierOf(count, tiers)));
+  const tierBefore = Math.max(0, ...counts.map((count) => findTier(count, tiers)));
   const moves: PlannedMove[] = [];
   for (const { fromRank, toRank, count, needsKvCache } of balancingTasks(ranks, options)) {
     const victims = (queues[fromRank] as RebalanceRequest[]).splice(-count, count);
@@ -169,7 +169,7 @@ export function planTierMin({ servers }: RebalanceSnapshot, options: TierMinOpti
     policy: 'tier-min',
     moves,
     tierBefore,
-    tierAfter: Math.max(0, ...counts.map((count) => tierOf(count, tiers))),
+    tierAfter: Math.max(0, ...counts.map((count) => findTier(count, tiers))),
     gainSeconds: 0,
     costSeconds: 0,
     stallSeconds: 0,

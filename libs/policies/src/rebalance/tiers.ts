@@ -17,7 +17,7 @@ export function checkTiers(tiers: readonly number[]): void {
 }
 
 /** The smallest tier that holds the batch; above the largest the batch itself, since it runs without a graph. */
-export function tierOf(batch: number, tiers: readonly number[]): number {
+export function findTier(batch: number, tiers: readonly number[]): number {
   if (batch === 0) return 0;
   let tier = batch;
   for (const size of tiers) {
@@ -30,6 +30,6 @@ export function tierOf(batch: number, tiers: readonly number[]): number {
 /** The largest tier of any of them. */
 export function highestTier(servers: Iterable<{ readonly load: number }>, tiers: readonly number[]): number {
   let highest = 0;
-  for (const { load } of servers) highest = Math.max(highest, tierOf(load, tiers));
+  for (const { load } of servers) highest = Math.max(highest, findTier(load, tiers));
   return highest;
 }

@@ -1,5 +1,5 @@
 import type { ServerStatus } from '@broomwagon/contracts';
-import { tierOf } from './tiers';
+import { findTier } from './tiers';
 
 /** Fields of a server that are compared between plans. */
 export type ServerView = Pick<ServerStatus, 'serverId' | 'epoch' | 'state' | 'inflight' | 'load'>;
@@ -32,8 +32,8 @@ export function rebalanceTrigger(
   if (now.some((server) => (server.load?.preemptions ?? 0) > (was(server)?.load?.preemptions ?? Infinity))) {
     return 'preemption';
   }
-  const [reached, reachable] = tiersOf(now, tiers);
-  const [reachedBefore, reachableBefore] = tiersOf(before, tiers);
+  const [reached, reachable] = computeTiers(now, tiers);
+  const [reachedBefore, reachableBefore] = computeTiers(before, tiers);
   const isCrossed = reached !== reachedBefore || reachable !== reachableBefore;
   if (reachable < reached && isCrossed) return 'tier';
   const isUneven = now.some(({ inflight }) => inflight > 1);
@@ -44,9 +44,9 @@ export function rebalanceTrigger(
 }
 
 /** Largest tier in use, and the tier that an even load would need. */
-function tiersOf(servers: readonly ServerView[], tiers: readonly number[]): [reached: number, reachable: number] {
+function computeTiers(servers: readonly ServerView[], tiers: readonly number[]): [reached: number, reachable: number] {
   const ready = servers.filter(({ state }) => state === 'ready');
   const calls = servers.reduce((sum, { inflight }) => sum + inflight, 0);
-  const reached = servers.reduce((most, { inflight }) => Math.max(most, tierOf(inflight, tiers)), 0);
-  return [reached, tierOf(Math.ceil(calls / Math.max(1, ready.length)), tiers)];
+  const reached = servers.reduce((most, { inflight }) => Math.max(most, findTier(inflight, tiers)), 0);
+  return [reached, findTier(Math.ceil(calls / Math.max(1, ready.length)), tiers)];
 }

@@ -2,7 +2,7 @@ import type { DecisionBranch, DecisionSnapshot, PoolSettings, RoutingPolicy } fr
 import { inOrder, POLICIES } from './policies';
 import { leastInflight } from './policies/least-inflight';
 import type { Policy, PolicyRequest, RoutingServer } from './policies/policy';
-import { fits, laneOf, type Restrictions } from './restrictions';
+import { fits, buildLaneKey, type Restrictions } from './restrictions';
 
 /** Requirements of an acquire. */
 export interface RoutingRequest extends Restrictions, PolicyRequest {
@@ -58,7 +58,7 @@ function chooseByRules(snapshot: RoutingSnapshot): Choice {
   const policy = POLICIES[settings.policy ?? 'least-inflight'];
   const fit = (server: RoutingServer) => fits(server, request, snapshot.newestWeightVersion);
   const withRoom = servers.filter((server) => server.hasRoom);
-  const receipt = (found: Found) => receiptOf(found, withRoom, policy);
+  const receipt = (found: Found) => buildReceipt(found, withRoom, policy);
   const free = chooseFree(snapshot, policy, fit);
   const bound = servers.find((server) => server.serverId === snapshot.boundTo);
   if (bound && fit(bound)) {
@@ -69,7 +69,7 @@ function chooseByRules(snapshot: RoutingSnapshot): Choice {
     }
     return bound.hasRoom ? receipt({ server: bound, branch: 'sticky-hit' }) : { lane: bound.serverId };
   }
-  return free ? receipt(free) : { lane: laneOf(request) };
+  return free ? receipt(free) : { lane: buildLaneKey(request) };
 }
 
 /** The receipt of a server that was named, regardless of session and policy. */
@@ -79,14 +79,14 @@ export function namedChoice(
   policy: RoutingPolicy = 'least-inflight',
 ): ChosenServer {
   const server = servers.find((one) => one.serverId === serverId)!;
-  return receiptOf(
+  return buildReceipt(
     { server, branch: 'bound' },
     servers.filter((one) => one.hasRoom),
     POLICIES[policy],
   );
 }
 
-function receiptOf(found: Found, withRoom: readonly RoutingServer[], policy: Policy): ChosenServer {
+function buildReceipt(found: Found, withRoom: readonly RoutingServer[], policy: Policy): ChosenServer {
   const { server, branch, order = inOrder(withRoom, policy), reached } = found;
   return {
     server: server.serverId,
@@ -140,12 +140,14 @@ function chooseByAffinity(
   const { groupSpreadBelowTokens: short = 2_048, groupSpreadAboveKvUse: pressed = 0.7 } = settings;
   if (groupPlacement === 'group-spread') return undefined;
   if (groupPlacement === 'auto' && (request.contextTokens ?? 0) < short) return undefined;
-  const leasesOf = (server: RoutingServer) => server.groupLeases ?? 0;
+  const countGroupLeases = (server: RoutingServer) => server.groupLeases ?? 0;
   const chosen = candidates
-    .filter((server) => leasesOf(server) > 0 && leasesOf(server) < cap)
+    .filter((server) => countGroupLeases(server) > 0 && countGroupLeases(server) < cap)
     .sort(
       (one, other) =>
-        leasesOf(other) - leasesOf(one) || one.chosen - other.chosen || (one.serverId < other.serverId ? -1 : 1),
+        countGroupLeases(other) - countGroupLeases(one) ||
+        one.chosen - other.chosen ||
+        (one.serverId < other.serverId ? -1 : 1),
     )[0];
   return groupPlacement === 'auto' && (chosen?.kvUse ?? 0) > pressed ? undefined : chosen;
 }

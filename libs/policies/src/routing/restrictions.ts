@@ -53,7 +53,7 @@ export function modelConstraint(
 }
 
 /** Lane of acquires with these restrictions: `*` for none, `@<n>` for one exact weight version. */
-export function laneOf(request: Restrictions): string {
+export function buildLaneKey(request: Restrictions): string {
   const excluded = (request.excludeServers ?? []).toSorted();
   const labels = Object.entries(request.labels ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
   const needs = (request.needs ?? []).toSorted();

@@ -36,8 +36,8 @@ export function nextDrip(
   first = 1,
 ): { state: DripState; why: DripWhy } {
   const start = before ?? { groups: Math.min(first, groupsPerStep), heldSteps: 0, bulkPace: 0, tailPace: 0 };
-  const bulkPace = moving(start.bulkPace, paceOf(pace?.bulkGroups, pace?.bulkMs));
-  const tailPace = moving(start.tailPace, paceOf(pace?.tailGroups, pace?.tailMs));
+  const bulkPace = moving(start.bulkPace, computePace(pace?.bulkGroups, pace?.bulkMs));
+  const tailPace = moving(start.tailPace, computePace(pace?.tailGroups, pace?.tailMs));
   const isKnown = bulkPace > 0 && tailPace > 0;
   const wanted = isKnown ? (groupsPerStep * tailPace) / (bulkPace + tailPace) : start.groups;
   let { groups, heldSteps } = start;
@@ -52,7 +52,7 @@ export function nextDrip(
   return { state: { groups, heldSteps, bulkPace, tailPace }, why: { bulkPace, tailPace, wanted, heldSteps } };
 }
 
-function paceOf(groups = 0, ms = 0): number {
+function computePace(groups = 0, ms = 0): number {
   return groups > 0 && ms > 0 ? (groups * 1_000) / ms : 0;
 }
 

@@ -66,7 +66,7 @@ export function chooseTail(
         domain,
         chooseOverProvision({
           neededGroups,
-          lengths: mergeLengths(history.flatMap(({ lengths }) => lengthsOf(lengths, domain, quotas))),
+          lengths: mergeLengths(history.flatMap(({ lengths }) => listLengths(lengths, domain, quotas))),
           rounds: history,
           current: new Map(Object.entries(control.overProvision ?? {})).get(domain) ?? policy.overProvision,
           tokensPerGroup: meanGroupTokens(history),
@@ -100,7 +100,7 @@ function placesByDomain({ domainQuotas = {} }: TailPolicy, groupsPerStep: number
   return rest > 0 ? { ...domainQuotas, '': rest } : { ...domainQuotas };
 }
 
-function lengthsOf(
+function listLengths(
   lengths: Record<string, GroupLengths>,
   domain: string,
   quotas: Record<string, number>,

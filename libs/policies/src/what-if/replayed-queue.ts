@@ -44,7 +44,7 @@ export class ReplayedGroup {
     const { id, recorded } = this;
     this.draws += 1;
     this.lengths = recorded.map((_, index) => recorded[spread(id, this.draws, index) % recorded.length]!);
-    this.begin(shapeOf(this.lengths));
+    this.begin(computeShape(this.lengths));
   }
 
   private begin({ total, longest }: Shape): void {
@@ -65,12 +65,12 @@ const shapes = new WeakMap<readonly number[], Shape>();
 function recordedShape(lengths: readonly number[]): Shape {
   const known = shapes.get(lengths);
   if (known !== undefined) return known;
-  const shape = shapeOf(lengths);
+  const shape = computeShape(lengths);
   shapes.set(lengths, shape);
   return shape;
 }
 
-function shapeOf(lengths: readonly number[]): Shape {
+function computeShape(lengths: readonly number[]): Shape {
   return { total: lengths.reduce((total, length) => total + length, 0), longest: Math.max(0, ...lengths) };
 }
 

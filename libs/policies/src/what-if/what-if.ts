@@ -133,7 +133,7 @@ export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy
     yield;
   }
   const lengthBias = ratio(sums.tokens * begun.samples, sums.samples * begun.tokens, 1);
-  return { steps: sums.steps, ...outcomeOf(since(within ?? sums, before)), lengthBias, versionSpan };
+  return { steps: sums.steps, ...toOutcome(since(within ?? sums, before)), lengthBias, versionSpan };
 }
 
 /** Sums of the steps after `before`; of all steps if `before` is not before the end. */
@@ -143,7 +143,7 @@ function since(end: Sums, before: Sums | undefined): Sums {
   return Object.fromEntries(names.map((name) => [name, end[name] - before[name]])) as unknown as Sums;
 }
 
-function outcomeOf(counted: Sums): Omit<WhatIfOutcome, 'steps' | 'lengthBias' | 'versionSpan'> {
+function toOutcome(counted: Sums): Omit<WhatIfOutcome, 'steps' | 'lengthBias' | 'versionSpan'> {
   return {
     stepTime: ratio(counted.time, counted.steps),
     tokensPerTime: ratio(counted.tokens, counted.time),

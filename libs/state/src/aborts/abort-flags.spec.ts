@@ -20,7 +20,7 @@ async function abort(selector: AbortSelector, abortId: string): Promise<void> {
   await flag(selector, abortId);
   for (let more = true; more;) ({ more } = await aborts.select(test.pool, { abortId }));
 }
-const resultsOf = async (abortId: string) =>
+const readResults = async (abortId: string) =>
   (await aborts.results(test.pool, { abortId, cursor: 0, limit: 128 })).results;
 const status = () => rounds.status(test.pool, { job });
 
@@ -31,8 +31,8 @@ it('lets the flag of an abort win over a later abort of one sample, after which 
   await flag({ job }, 'all');
   await abort({ requestIds: [second.requestId], scope: 'sample' }, 'alone');
   expect(await status()).toMatchObject({ acceptedGroups: 0, droppedGroups: 1 });
-  expect((await resultsOf('all')).map(({ requestId }) => requestId)).toEqual([first.requestId, second.requestId]);
-  expect(await resultsOf('alone')).toEqual([{ requestId: second.requestId, outcome: 'aborting' }]);
+  expect((await readResults('all')).map(({ requestId }) => requestId)).toEqual([first.requestId, second.requestId]);
+  expect(await readResults('alone')).toEqual([{ requestId: second.requestId, outcome: 'aborting' }]);
 });
 
 it('drops a finished group that waits for a place when its job is aborted, though a place becomes free', async () => {

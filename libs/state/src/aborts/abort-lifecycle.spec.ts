@@ -33,7 +33,7 @@ describe('aborts of groups and of single samples among submits, claims, completi
         expect(status.droppedGroups).toBeGreaterThanOrEqual(world.aborts.intended.size);
         expect(await rounds.due(world.pool)).toMatchObject({ aborts: [], aborting: 0 });
         for (const abortId of world.aborts.ids) {
-          const results = await world.aborts.resultsOf(abortId);
+          const results = await world.aborts.readResults(abortId);
           expect(new Set(results.map(({ requestId }) => requestId)).size).toBe(results.length);
           expect(results.map(({ outcome }) => outcome)).not.toContain('aborting');
         }

@@ -29,7 +29,7 @@ async function selectAll(abortId = 'a') {
   }
   return pages;
 }
-const resultsOf = async (abortId = 'a', cursor = 0, limit = 128) => aborts.results(pool, { abortId, cursor, limit });
+const readResults = async (abortId = 'a', cursor = 0, limit = 128) => aborts.results(pool, { abortId, cursor, limit });
 const counts = () => test.states();
 
 const registerServer = () =>
@@ -59,7 +59,7 @@ describe('AbortStore', () => {
     // The selection takes several pages.
     expect((await selectAll()).length).toBeGreaterThan(6);
     expect(await counts()).toMatchObject({ submitted: 600, dropped: 598, cutting: 2 });
-    const { results, cursor, aborting } = await resultsOf();
+    const { results, cursor, aborting } = await readResults();
     expect([results.length, cursor, aborting]).toEqual([128, 128, 2]);
     expect(results.find(({ requestId }) => requestId === first.requestId)).toMatchObject({
       outcome: 'aborted',
@@ -68,7 +68,7 @@ describe('AbortStore', () => {
     });
     const seen = new Set<string>();
     for (let at: number | undefined = 0; at !== undefined;) {
-      const page: Awaited<ReturnType<typeof resultsOf>> = await resultsOf('a', at);
+      const page: Awaited<ReturnType<typeof readResults>> = await readResults('a', at);
       for (const { requestId } of page.results) seen.add(requestId);
       at = page.cursor;
     }
@@ -85,7 +85,7 @@ describe('AbortStore', () => {
     await begin({ roundId: 'r1', job });
     expect(await test.claim(8)).toEqual([]);
     expect(await counts()).toMatchObject({ submitted: 8, dropped: 8, pending: 0 });
-    expect((await resultsOf()).results).toHaveLength(8);
+    expect((await readResults()).results).toHaveLength(8);
     expect(await selectAll()).toMatchObject([{ more: false }]);
   });
 
@@ -105,7 +105,7 @@ describe('AbortStore', () => {
         overdue: [],
       });
     }
-    expect((await resultsOf()).results).toEqual([{ requestId: held.requestId, outcome: 'aborting' }]);
+    expect((await readResults()).results).toEqual([{ requestId: held.requestId, outcome: 'aborting' }]);
     const overdue = [{ requestId: held.requestId, attempt: held.attempt }];
     expect(await aborts.repeat(pool, { ...page, deadlineMs: -1 })).toMatchObject({
       overdue,
@@ -117,7 +117,7 @@ describe('AbortStore', () => {
     expect(await aborts.endOverdue(pool, { attempts: unfenced(held.attempt), leaseIds: [] })).toMatchObject({
       ended: 1,
     });
-    expect((await resultsOf()).results[0]).toMatchObject({ outcome: 'aborted', tokenCount: 5, unconfirmed: true });
+    expect((await readResults()).results[0]).toMatchObject({ outcome: 'aborted', tokenCount: 5, unconfirmed: true });
     const late = await test.complete(held, 9);
     expect(late.state).toBe('dropped');
     expect(await counts()).toMatchObject({ submitted: 1, dropped: 1, cutting: 0 });
@@ -129,7 +129,7 @@ describe('AbortStore', () => {
     await test.complete(first, 3);
     await begin({ requestIds: [first.requestId, 'job/g7/0'] });
     await selectAll();
-    expect((await resultsOf()).results).toMatchObject([
+    expect((await readResults()).results).toMatchObject([
       { requestId: first.requestId, outcome: 'already-finished', tokenCount: 3 },
       { requestId: 'job/g7/0', outcome: 'not-found' },
     ]);
@@ -152,7 +152,7 @@ describe('AbortStore', () => {
     const pages = await selectAll();
     expect(pages.length).toBeGreaterThan(1);
     expect(pages.flatMap(({ leases }) => leases.map(({ leaseId }) => leaseId)).sort()).toEqual(held.slice(1).sort());
-    const { results } = await resultsOf('a', 0, 512);
+    const { results } = await readResults('a', 0, 512);
     expect(results.filter(({ outcome }) => outcome === 'not-found').map(({ requestId }) => requestId)).toEqual([
       'nobody',
     ]);

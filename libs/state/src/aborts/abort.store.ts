@@ -13,8 +13,8 @@ import type {
   WorkerId,
 } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { pagesOf } from '../library/lists';
-import { storeOf } from '../library/store-of';
+import { splitPages } from '../library/lists';
+import { createStoreClass } from '../library/store-of';
 import type { AttemptFence } from '../requests/request.store';
 
 /** Selects the requests and leases to abort. */
@@ -102,7 +102,7 @@ const OVERDUE_PER_SCRIPT = 32;
  * the abort repeatedly until each has confirmed. Every step is safe to repeat, and any replica can continue.
  */
 @Injectable()
-export class AbortStore extends storeOf({
+export class AbortStore extends createStoreClass({
   /** Selects one page; `more`: call again. */
   select: transition<{ abortId: string }, SelectPage>('aborts/select'),
   /** One page of the requests that an abort has selected, with their present outcomes. */
@@ -129,10 +129,10 @@ export class AbortStore extends storeOf({
   /** Ends overdue attempts and leases without their holders, page by page. @returns number of ended requests */
   async endOverdue(pool: PoolName, { attempts, leaseIds }: OverdueArgs): Promise<{ ended: number }> {
     let ended = 0;
-    for (const page of pagesOf(attempts, OVERDUE_PER_SCRIPT)) {
+    for (const page of splitPages(attempts, OVERDUE_PER_SCRIPT)) {
       ended += (await this.runner.run(endOverdue, pool, { attempts: page, leaseIds: [] })).ended;
     }
-    for (const page of pagesOf(leaseIds, OVERDUE_PER_SCRIPT)) {
+    for (const page of splitPages(leaseIds, OVERDUE_PER_SCRIPT)) {
       await this.runner.run(endOverdue, pool, { attempts: [], leaseIds: page });
     }
     return { ended };

@@ -1,7 +1,7 @@
 import type { Claim } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { LongtailStore } from '../longtail/longtail.store';
-import { segmentOf, TestPools, type TestRound } from '../rounds/test-pools.fixture';
+import { buildSegment, TestPools, type TestRound } from '../rounds/test-pools.fixture';
 import { AbortStore } from './abort.store';
 import type { AbortSelector } from './abort.store';
 
@@ -28,13 +28,13 @@ async function abort(selector: AbortSelector, abortId = test.unique('a')) {
   return { abortId, told: told.map(({ requestId }) => requestId) };
 }
 const alone = ({ requestId }: Pick<Claim, 'requestId'>) => abort({ requestIds: [requestId], scope: 'sample' });
-const resultsOf = async (abortId: string) =>
+const readResults = async (abortId: string) =>
   (await aborts.results(test.pool, { abortId, cursor: 0, limit: 128 })).results;
 const status = () => rounds.status(test.pool, { job });
 const timeOut = (claim: Claim, tokens: number) =>
   requests.fail(test.pool, {
     ...test.fence(claim),
-    ...segmentOf(claim, tokens),
+    ...buildSegment(claim, tokens),
     countsAsFailure: false,
     retryable: false,
     reason: 'timeout',
@@ -47,7 +47,7 @@ describe('an abort of one sample', () => {
     await test.save(second, 4);
     const { abortId, told } = await alone(second);
     expect(told).toEqual([second.requestId]);
-    expect(await resultsOf(abortId)).toEqual([{ requestId: second.requestId, outcome: 'aborting' }]);
+    expect(await readResults(abortId)).toEqual([{ requestId: second.requestId, outcome: 'aborting' }]);
     // Only this abort is sent again, until its holder confirms.
     const repeat = async () =>
       (await aborts.repeat(test.pool, { ...LOOK, deadlineMs: 60_000 })).aborts.map(({ requestId }) => requestId);
@@ -58,7 +58,7 @@ describe('an abort of one sample', () => {
     expect(await test.complete(second, 6)).toMatchObject({ state: 'dropped', groupAccepted: false });
     expect(await repeat()).toEqual([]);
     expect(await rounds.due(test.pool)).toMatchObject({ aborting: 0 });
-    expect(await resultsOf(abortId)).toMatchObject([{ outcome: 'aborted', tokenCount: 6, segments: [{}] }]);
+    expect(await readResults(abortId)).toMatchObject([{ outcome: 'aborted', tokenCount: 6, segments: [{}] }]);
 
     await test.complete(first, 2);
     expect(await test.complete(third, 3)).toMatchObject({ groupAccepted: true, roundCompleted: true });
@@ -138,7 +138,7 @@ describe('an abort of one sample', () => {
     expect(overdue).toEqual([{ requestId: second.requestId, attempt: second.attempt }]);
     const attempts = overdue.map((one) => ({ ...one, fenced: true }));
     expect(await aborts.endOverdue(test.pool, { attempts, leaseIds: [] })).toMatchObject({ ended: 1 });
-    expect(await resultsOf(abortId)).toMatchObject([{ outcome: 'aborted', tokenCount: 5, fenced: true }]);
+    expect(await readResults(abortId)).toMatchObject([{ outcome: 'aborted', tokenCount: 5, fenced: true }]);
     await alone(first);
     await workers.deregister(test.pool, test.holder);
     for (let more = true; more;) ({ more } = await requests.expiredAttempts(test.pool));
@@ -176,7 +176,7 @@ describe('an abort of one sample', () => {
     await open();
     const [first, second] = (await test.claim(3)) as [Claim, Claim, Claim];
     await alone(second);
-    const args = { ...test.fence(second), ...segmentOf(second, 3) };
+    const args = { ...test.fence(second), ...buildSegment(second, 3) };
     expect(await longtail.requeue(test.pool, args)).toMatchObject({ state: 'dropped', aborts: [] });
     expect(await test.save(first, 1)).toEqual({ action: 'continue' });
   });

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { JobId } from '@broomwagon/contracts';
 import type { CountLook, Counts } from './job-recounts';
-import { listOf, type PoolLook } from './pool-look';
+import { toList, type PoolLook } from './pool-look';
 
 /** States whose requests are kept one by one; the others may be folded into the counts. */
 const KEPT_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished'] as const;
@@ -15,7 +15,7 @@ const FOLDED_STATES = ['trained', 'failed', 'dropped'] as const;
 export function compareCounts(look: PoolLook, job: JobId, { counts, found, isProven, mended }: CountLook): number {
   const note = (check: string, detail: string) =>
     look.note([{ check, where: job, detail, steps: mended ? [] : undefined }], mended);
-  const balance = imbalanceOf(counts);
+  const balance = findImbalance(counts);
   if (balance) note('counts-balance', balance);
   for (const state of isProven ? KEPT_STATES : []) {
     const [known, there] = [counts[state] ?? 0, found[state] ?? 0];
@@ -26,27 +26,27 @@ export function compareCounts(look: PoolLook, job: JobId, { counts, found, isPro
 
 /** Counts the requests of a job. The sums are not proven when requests change their state meanwhile. */
 export async function countRequests(look: PoolLook, job: JobId): Promise<CountLook> {
-  const before = await countsOf(look, job);
+  const before = await readCounts(look, job);
   const found: Counts = {};
   const seen = new Set<string>();
   for await (const [id, [state]] of look.hashes(`request:${job}/`, 'state')) {
     if (state != null && !seen.has(id)) found[state] = (found[state] ?? 0) + 1;
     seen.add(id);
   }
-  const isProven = isDeepStrictEqual(before, await countsOf(look, job));
+  const isProven = isDeepStrictEqual(before, await readCounts(look, job));
   return { counts: before.counts, found, isProven, mended: false };
 }
 
 /** While both the counts and the sequence stay the same, a scan counts each request exactly once. */
-async function countsOf(look: PoolLook, job: JobId): Promise<{ counts: Counts; sequence: unknown }> {
-  const fields = listOf<string>(await look.read('HGETALL', ['counts', job]));
+async function readCounts(look: PoolLook, job: JobId): Promise<{ counts: Counts; sequence: unknown }> {
+  const fields = toList<string>(await look.read('HGETALL', ['counts', job]));
   const counts: Counts = {};
   for (let at = 0; at < fields.length; at += 2) counts[fields[at]!] = Number(fields[at + 1]);
   return { counts, sequence: await look.read('HGET', 'meta', 'pendingSequence') };
 }
 
 /** Description of counts that do not add up, or undefined when they do. */
-function imbalanceOf(counts: Counts): string | undefined {
+function findImbalance(counts: Counts): string | undefined {
   const states = [...KEPT_STATES, ...FOLDED_STATES].map((state) => counts[state] ?? 0);
   const sum = states.reduce((total, count) => total + count, 0);
   const submitted = counts.submitted ?? 0;

@@ -11,16 +11,16 @@ export interface Finding {
 
 /** Findings that both looks have. A finding of one look only may be a change in progress. */
 export function confirmed(first: readonly Finding[], second: readonly Finding[]): Finding[] {
-  const names = new Set(first.map(nameOf));
+  const names = new Set(first.map(formatFinding));
   const seen = new Set<string>();
   return second.filter((finding) => {
-    const name = nameOf(finding);
+    const name = formatFinding(finding);
     if (!names.has(name) || seen.has(name)) return false;
     seen.add(name);
     return true;
   });
 }
 
-function nameOf({ check, where, detail }: Finding): string {
+function formatFinding({ check, where, detail }: Finding): string {
   return `${check} ${where} ${detail}`;
 }

@@ -1,5 +1,5 @@
 import type { Epoch, JobId, WorkerId } from '@broomwagon/contracts';
-import { type Discrepancy, listOf, type PoolLook, type Step } from './pool-look';
+import { type Discrepancy, toList, type PoolLook, type Step } from './pool-look';
 
 interface RequestView {
   state: string;
@@ -55,7 +55,7 @@ function compareGroup(group: GroupView, job: JobId, groupId: string): Discrepanc
     const detail = 'in the long-tail queue, but the group is missing';
     return isQueued ? [{ check: 'longtail-without-group', where, detail, steps: [['lose_queued', job, groupId]] }] : [];
   }
-  const requests = listOf<RequestView | false>(group.requests);
+  const requests = toList<RequestView | false>(group.requests);
   const missing = requests.flatMap((request, index) => (request ? [] : [`${where}/${index}`]));
   if (missing.length > 0) {
     // Nothing else of the group is repaired, because its end changes its counters and queues.

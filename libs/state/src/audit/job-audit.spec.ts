@@ -64,7 +64,7 @@ async function jobInUse() {
   const { workerEpoch } = await workers.register(pool, worker);
   const holder = { workerId: 'w', workerEpoch };
   const fence = ({ requestId, attempt }: Claim) => ({ requestId, attempt, ...holder });
-  const tokensOf = async ({ requestId, attempt }: Claim) => {
+  const putTokens = async ({ requestId, attempt }: Claim) => {
     const ref = await payloads.put({ pool, job, owner: requestId, name: String(attempt) }, Buffer.from('tokens'));
     return { segment: JSON.stringify({ attempt, tokenCount: 3, ref }), tokens: 3 };
   };
@@ -74,12 +74,12 @@ async function jobInUse() {
   const first = await open(1, 1, 3);
   const claims = await claim(6, 'c1');
   for (const one of claims.slice(0, 2)) {
-    await requests.complete(pool, { ...fence(one), ...(await tokensOf(one)), finishReason: 'stop' });
+    await requests.complete(pool, { ...fence(one), ...(await putTokens(one)), finishReason: 'stop' });
   }
   await rounds.cut(pool, { ...first, cursor: 0 });
   for (const one of claims.slice(2)) {
     const stopped = { reason: 'aborted', countsAsFailure: false, retryable: true } as const;
-    await requests.fail(pool, { ...fence(one), ...(await tokensOf(one)), ...stopped });
+    await requests.fail(pool, { ...fence(one), ...(await putTokens(one)), ...stopped });
   }
   await readAndClose(rounds, pool, first);
   await rounds.fold(pool, first);
@@ -87,12 +87,12 @@ async function jobInUse() {
   await open(2, 2, 3, first.trainerEpoch);
   const later = await claim(3, 'c2');
   for (const one of later.slice(0, 2)) {
-    await requests.complete(pool, { ...fence(one), ...(await tokensOf(one)), finishReason: 'stop' });
+    await requests.complete(pool, { ...fence(one), ...(await putTokens(one)), finishReason: 'stop' });
   }
-  await requests.save(pool, { ...fence(later[2]!), ...(await tokensOf(later[2]!)) });
+  await requests.save(pool, { ...fence(later[2]!), ...(await putTokens(later[2]!)) });
   return { workerEpoch, trainerEpoch: first.trainerEpoch };
 }
-const checksOf = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
+const listChecks = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
 
 describe('the audit of a job', () => {
   it('finds groups, rounds, snapshots and payloads of a job in use as they should be', async () => {
@@ -148,18 +148,18 @@ describe('the audit of a job', () => {
   it.each(mended)('finds and mends %s', async (_, damage, expected) => {
     await damage(await jobInUse());
     const found = await audit.run(pool);
-    expect(checksOf(found.findings)).toEqual(expected);
+    expect(listChecks(found.findings)).toEqual(expected);
     const after = await audit.run(pool, { repair: true });
-    expect(checksOf(after.repaired)).toEqual(expected);
+    expect(listChecks(after.repaired)).toEqual(expected);
     expect(after).toMatchObject({ balanced: true, findings: [] });
   });
 
   it('ends the group of a request that is gone', async () => {
     await jobInUse();
     await redis.del(key(`request:${job}/g1-1/0`));
-    expect(checksOf((await audit.run(pool)).findings)).toContain('request-missing');
+    expect(listChecks((await audit.run(pool)).findings)).toContain('request-missing');
     const { repaired, ...after } = await audit.run(pool, { repair: true });
-    expect(checksOf(repaired)).toContain('request-missing');
+    expect(listChecks(repaired)).toContain('request-missing');
     expect(after).toMatchObject({ balanced: true, findings: [] });
     expect(await redis.hget(key(`group:${job}/g1-1`), 'state')).toMatch(/^(dropped|aborting|failed)$/);
   });
@@ -176,6 +176,6 @@ describe('the audit of a job', () => {
     await damage();
     const { findings, balanced } = await audit.run(pool, { repair: true });
     expect(balanced).toBe(false);
-    expect(checksOf(findings)).toEqual(expected);
+    expect(listChecks(findings)).toEqual(expected);
   });
 });

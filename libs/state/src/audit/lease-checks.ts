@@ -1,5 +1,5 @@
 import type { Epoch } from '@broomwagon/contracts';
-import { type Discrepancy, listOf, type PoolLook, type Step } from './pool-look';
+import { type Discrepancy, toList, type PoolLook, type Step } from './pool-look';
 
 /** A stored lease, with its entries in sets and indexes; see audit/views.lua. */
 export interface LeaseView {
@@ -82,7 +82,7 @@ interface RequestListView {
 export async function checkRequestLists(look: PoolLook): Promise<void> {
   const check = 'request-without-lease';
   const compare = (requestId: string, { isSet, lost, inSet }: RequestListView): Discrepancy[] => {
-    const found: Discrepancy[] = listOf<string>(lost).map((where) => {
+    const found: Discrepancy[] = toList<string>(lost).map((where) => {
       return { check, where, detail: requestId, steps: [['listed', requestId, where, false]] };
     });
     if (isSet && inSet === 0) {

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeEach, describe, expect, inject, it } from 'vitest';
-import { primariesOf } from '../redis-cluster';
+import { listPrimaries } from '../redis-cluster';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { JobRecounts } from './job-recounts';
 import { PoolAudit } from './pool-audit';
@@ -127,10 +127,10 @@ describe('a count below zero', () => {
     it('is given up when Redis is set back while keys are read', async () => {
       await redis.sadd(test.key('jobs:miscounted'), job);
       await redis.hset(test.key('job-counts:job'), 'pending', 77);
-      const meddled = Object.create(primariesOf(redis)[0]!) as Redis;
+      const meddled = Object.create(listPrimaries(redis)[0]!) as Redis;
       meddled.scanStream = (options) => {
         void setBack();
-        return primariesOf(redis)[0]!.scanStream(options);
+        return listPrimaries(redis)[0]!.scanStream(options);
       };
       const { counted, end } = await new JobRecounts(meddled, test.runner).count(test.pool, [job]);
       expect([await end(job), counted.get(job)]).toMatchObject([false, { isProven: false, mended: false }]);

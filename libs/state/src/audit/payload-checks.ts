@@ -1,5 +1,5 @@
 import { isBroomwagonError, type JobId } from '@broomwagon/contracts';
-import { pagesOf } from '../library/lists';
+import { splitPages } from '../library/lists';
 import type { PayloadStore } from '../payload';
 import type { PoolLook } from './pool-look';
 
@@ -27,7 +27,7 @@ export async function checkPayloads(
     if (saved != null) made.push(JSON.parse(saved) as { ref: string });
     for (const { ref } of made) refs.set(ref, `${job}/${id}`);
   }
-  for (const page of pagesOf([...refs], AT_ONCE)) {
+  for (const page of splitPages([...refs], AT_ONCE)) {
     look.checkDeadline();
     await Promise.all(page.map(([ref, owner]) => checkPayload(look, payloads, ref, owner)));
   }

@@ -35,7 +35,7 @@ async function pool() {
   const { servers } = await test.servers.list(test.pool);
   return { epoch, worker, servers };
 }
-const checksOf = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
+const listChecks = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
 
 it('finds the counts of a pool in use balanced, of an empty one too', async () => {
   expect(await audit.run(test.pool)).toMatchObject({ balanced: true, findings: [], unproven: [] });
@@ -178,10 +178,10 @@ it.each(damages)('finds and mends %s', async (_, damage, expected) => {
   await damage(its);
   const found = await audit.run(test.pool);
   expect(found.balanced).toBe(false);
-  expect(checksOf(found.findings)).toEqual(expected);
+  expect(listChecks(found.findings)).toEqual(expected);
   const leases = await test.redis.hgetall(key('leases'));
   const mended = await audit.run(test.pool, { repair: true });
-  expect(checksOf(mended.repaired)).toContain(expected[0]);
+  expect(listChecks(mended.repaired)).toContain(expected[0]);
   expect(mended).toMatchObject({ balanced: true, findings: [] });
   expect(await test.redis.hgetall(key('leases'))).toEqual(leases);
 });
@@ -221,9 +221,9 @@ describe('a server and a worker with more leases than one transition reads', () 
     await test.redis.hset(key('sessions'), 's3', before[3]!.replace(/\|(\d+)\|0\|$/, '|9|0|'));
     await test.redis.hincrby(key('worker:w'), 'leaseDigest', 3);
     const checks = ['group-leases', 'server-sessions', 'server-tokens', 'session-lease-count', 'worker-digest'];
-    expect(checksOf((await audit.run(test.pool)).findings)).toEqual(checks);
+    expect(listChecks((await audit.run(test.pool)).findings)).toEqual(checks);
     const mended = await audit.run(test.pool, { repair: true });
-    expect(checksOf(mended.repaired)).toEqual(checks);
+    expect(listChecks(mended.repaired)).toEqual(checks);
     expect(mended).toMatchObject({ balanced: true, findings: [], unproven: [] });
     expect(await stored()).toEqual(before);
     expect(await test.redis.exists(key('group-leases:gone'))).toBe(0);
@@ -264,7 +264,7 @@ it('finds wrong counts and queues of a job, and mends them from its requests', a
   await test.redis.zrem(key('job-pending:job'), 'job/g/1');
   const { findings, balanced, repaired } = await audit.run(test.pool, { repair: true });
   expect({ balanced, findings }).toEqual({ balanced: true, findings: [] });
-  expect(checksOf(repaired)).toEqual([
+  expect(listChecks(repaired)).toEqual([
     'counts-balance',
     'counts-recount',
     'group-counters',

@@ -3,14 +3,14 @@ import type { JobId } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
 import type { FunctionRunner } from '../library/function-runner';
 import type { PayloadStore } from '../payload';
-import { answerOf } from '../redis';
+import { awaitAnswer } from '../redis';
 import { countRequests, compareCounts } from './counts-audit';
 import { checkSnapshots } from './snapshot-checks';
 import { confirmed, type Finding } from './findings';
 import { checkGroups } from './group-checks';
 import { JobRecounts, type Recount } from './job-recounts';
 import { checkPayloads } from './payload-checks';
-import { AuditDeadline, listOf, PoolLook } from './pool-look';
+import { AuditDeadline, toList, PoolLook } from './pool-look';
 import { checkRounds } from './round-checks';
 import { auditRouting, type RoutingCounts } from './routing-audit';
 
@@ -94,7 +94,7 @@ export class PoolAudit {
 
   /** At most 64 of the jobs that are marked for a recount. @throws BroomwagonError UNAVAILABLE */
   markedJobs(pool: string): Promise<JobId[]> {
-    return answerOf(this.redis.srandmember(`${this.runner.rootKey(pool)}:jobs:miscounted`, MARKED_JOBS));
+    return awaitAnswer(this.redis.srandmember(`${this.runner.rootKey(pool)}:jobs:miscounted`, MARKED_JOBS));
   }
 
   /**
@@ -138,7 +138,7 @@ export class PoolAudit {
   private async compareAll(look: PoolLook, pool: string, counts: Proof['counts']): Promise<void> {
     const { repair, unproven } = look;
     Object.assign(counts, await auditRouting(look));
-    const jobs = listOf<JobId>(await look.read('SMEMBERS', 'jobs')).sort();
+    const jobs = toList<JobId>(await look.read('SMEMBERS', 'jobs')).sort();
     const recount = repair ? await this.recountStates(look, pool, jobs) : undefined;
     [counts.jobs, counts.requests, counts.payloads] = [0, 0, 0];
     for (const job of jobs) {

@@ -71,7 +71,7 @@ export class PoolLook {
     const seen = new Set<string>();
     for (let cursor = '0', first = true; first || cursor !== '0'; first = false) {
       const page = await this.read<[string, unknown]>(scan, key, cursor, 'COUNT', ITEMS_PER_CALL);
-      const entries = listOf<string>(page[1]);
+      const entries = toList<string>(page[1]);
       const names = scan === 'SSCAN' ? entries : entries.filter((_, position) => position % 2 === 0);
       const fresh = names.filter((name) => !seen.has(name));
       for (const name of fresh) seen.add(name);
@@ -217,6 +217,6 @@ export class PoolLook {
 }
 
 /** Items of an answer. An empty list arrives as an object, because Lua has one type for both. */
-export function listOf<Item>(answer: unknown): Item[] {
+export function toList<Item>(answer: unknown): Item[] {
   return Array.isArray(answer) ? (answer as Item[]) : [];
 }

@@ -1,5 +1,5 @@
 import type { JobId, RoundId } from '@broomwagon/contracts';
-import { type Discrepancy, listOf, type PoolLook, type Step } from './pool-look';
+import { type Discrepancy, toList, type PoolLook, type Step } from './pool-look';
 
 /** A round with its own counts and the sizes of its lists; see audit/views.lua. */
 interface RoundView {
@@ -35,7 +35,7 @@ export async function checkRounds(look: PoolLook, job: JobId): Promise<void> {
     () => [['rounds', job]],
     (_, [view]) => compareRounds(view as RoundsView, job),
   );
-  for (const roundId of listOf<RoundId>(await look.read('ZRANGE', ['rounds', job], 0, -1))) {
+  for (const roundId of toList<RoundId>(await look.read('ZRANGE', ['rounds', job], 0, -1))) {
     for (const list of ['live', 'accepted']) {
       let from = 0;
       for (let size = GROUPS_PER_PAGE; size === GROUPS_PER_PAGE; from += size) {
@@ -52,7 +52,7 @@ async function checkListedGroups(look: PoolLook, page: ListPage): Promise<number
   const [job, roundId, list] = page;
   let size = 0;
   const check = (_: unknown, [view]: unknown[]) => {
-    const groups = listOf<[groupId: string, state: string | false, roundId: string | false]>(view);
+    const groups = toList<[groupId: string, state: string | false, roundId: string | false]>(view);
     size = groups.length;
     const lost = groups.filter(([, state, ownRound]) => state !== list || ownRound !== roundId);
     return lost.map(([groupId, state, ownRound]) => ({
@@ -67,9 +67,9 @@ async function checkListedGroups(look: PoolLook, page: ListPage): Promise<number
 
 function compareRounds({ openRoundId, settling, isRestoring, rounds }: RoundsView, job: JobId): Discrepancy[] {
   if (isRestoring) return [];
-  const all = listOf<RoundView>(rounds);
+  const all = toList<RoundView>(rounds);
   const found = all.flatMap((round) => compareRound(round, job));
-  const expected = all.reduce((sum, round) => sum + settlingOf(round), 0);
+  const expected = all.reduce((sum, round) => sum + countSettling(round), 0);
   if (settling !== expected) {
     const detail = `settling ${settling}, in the rounds ${expected}`;
     const steps: Step[] = [['set_job', job, { settlingGroups: expected }]];
@@ -83,14 +83,14 @@ function compareRounds({ openRoundId, settling, isRestoring, rounds }: RoundsVie
 }
 
 /** Number of live groups by the lists. Accepted groups of a cancelled round count, because they are given back. */
-function liveOf({ state, listedLive, listedAccepted }: RoundView): number {
+function countLive({ state, listedLive, listedAccepted }: RoundView): number {
   return listedLive + (state === 'cancelled' ? listedAccepted : 0);
 }
 
 /** Number of groups that are moving to the long-tail queue. */
-function settlingOf(round: RoundView): number {
+function countSettling(round: RoundView): number {
   const isStaying = round.state === 'gone' || round.takesResults || round.isDropped;
-  return round.listedLeaving + (isStaying ? 0 : liveOf(round));
+  return round.listedLeaving + (isStaying ? 0 : countLive(round));
 }
 
 function compareRound(round: RoundView, job: JobId): Discrepancy[] {
@@ -108,12 +108,12 @@ function compareRound(round: RoundView, job: JobId): Discrepancy[] {
     found.push({ check, where, detail: `${state}: ${field} ${stored}, by the lists ${right}`, steps });
   };
   // Wrong counts made the round wait for missing groups, or continue without existing ones, so a sweep is due.
-  expect('round-live', 'liveGroups', round.live, liveOf(round), sweep);
+  expect('round-live', 'liveGroups', round.live, countLive(round), sweep);
   // Folding a closed round removes its list.
   if (round.takesResults || state === 'completed') {
     expect('round-accepted', 'acceptedGroups', round.accepted, round.listedAccepted, sweep);
   }
-  const isSettled = !round.takesResults && liveOf(round) === 0;
+  const isSettled = !round.takesResults && countLive(round) === 0;
   expect('round-settled', 'settled', Number(round.isSettled), Number(isSettled));
   const isFolding = (state === 'closed' || state === 'cancelled') && !round.isFolded;
   const mustBeSwept = state === 'opening' || (state === 'completed' && !isSettled) || isFolding;

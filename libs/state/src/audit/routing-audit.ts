@@ -34,11 +34,11 @@ export async function auditRouting(look: PoolLook): Promise<RoutingCounts> {
     leases: leases.length,
     sessions: [...sessions.values()].reduce((sum, ids) => sum + ids.size, 0),
     workers: workers.size,
-    serverLoads: sumOf(servers),
-    workerLoads: sumOf(workers),
+    serverLoads: sumLoads(servers),
+    workerLoads: sumLoads(workers),
   };
 }
 
-function sumOf(loads: Map<string, number>): number {
+function sumLoads(loads: Map<string, number>): number {
   return [...loads.values()].reduce((sum, load) => sum + load, 0);
 }

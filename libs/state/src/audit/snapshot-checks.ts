@@ -1,5 +1,5 @@
 import type { JobId } from '@broomwagon/contracts';
-import { type Discrepancy, listOf, type PoolLook } from './pool-look';
+import { type Discrepancy, toList, type PoolLook } from './pool-look';
 
 const KEPT_SNAPSHOTS = 2;
 
@@ -35,8 +35,8 @@ export async function checkSnapshots(
     () => [['snapshots', job, [...numbers]]],
     (_, [view]) => {
       const snapshots = view as { listed: unknown; lost: unknown };
-      listed = listOf<SnapshotView>(snapshots.listed);
-      const found = listOf<string>(snapshots.lost).map((number): Discrepancy => {
+      listed = toList<SnapshotView>(snapshots.listed);
+      const found = toList<string>(snapshots.lost).map((number): Discrepancy => {
         const where = `${job}/${number}`;
         return { check: 'snapshot-without-job', where, steps: [['call', 'SADD', 'oldSnapshots', where]] };
       });

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Epoch } from '@broomwagon/contracts';
 import { groupBy } from '../library/lists';
 import { splitOwner, type LeaseView } from './lease-checks';
-import { type Discrepancy, type Key, listOf, type PoolLook, type Read, type Step } from './pool-look';
+import { type Discrepancy, type Key, toList, type PoolLook, type Read, type Step } from './pool-look';
 
 const SET_CHECK = /^lease-not-in-set/;
 
@@ -22,7 +22,7 @@ export async function checkSessions(look: PoolLook): Promise<Map<string, Set<str
   await look.checkEach<SessionView>(look.names('sessions', 'HSCAN'), 'session', (where, session) => {
     const { packed: detail, leases } = session;
     if (leases === undefined) return [{ check: 'session-unreadable', where, detail }];
-    entryOf(bound, `${session.serverId}:${session.epoch}`).add(where);
+    getEntry(bound, `${session.serverId}:${session.epoch}`).add(where);
     if (session.isIdle === leases <= 0) return [];
     return [{ check: 'session-idle', where, detail, steps: [['session', where, leases]] }];
   });
@@ -38,11 +38,11 @@ interface OwnLease extends Pick<LeaseView, 'sessionId' | 'groupId'> {
 type Owner = readonly [kind: 'server' | 'worker', id: string, epoch: Epoch];
 
 /** All leases of a server or worker epoch. */
-async function leasesOf(look: PoolLook, owner: Owner): Promise<OwnLease[]> {
+async function readLeases(look: PoolLook, owner: Owner): Promise<OwnLease[]> {
   const all = new Map<string, OwnLease>();
   for (let cursor: string | undefined; cursor !== '0';) {
     const page = await look.read<{ cursor: string; leases: unknown }>('leases', ...owner, cursor ?? '0');
-    for (const lease of listOf<OwnLease>(page.leases)) all.set(lease.acquireId, lease);
+    for (const lease of toList<OwnLease>(page.leases)) all.set(lease.acquireId, lease);
     ({ cursor } = page);
   }
   return [...all.values()];
@@ -61,7 +61,7 @@ export async function checkWorkers(look: PoolLook): Promise<Map<string, number>>
         if (!worker) return [{ check: 'index-without-worker', where: id, detail: 'workers' }];
         loads.set(id, worker.load);
         if (isSetOff(look, `worker:${id}:${worker.epoch}`)) return [];
-        if (worker.sequences) return compareDigest(id, worker.epoch, worker.digest, listOf<number>(worker.sequences));
+        if (worker.sequences) return compareDigest(id, worker.epoch, worker.digest, toList<number>(worker.sequences));
         large.push([id, worker.epoch]);
         return [];
       },
@@ -71,7 +71,7 @@ export async function checkWorkers(look: PoolLook): Promise<Map<string, number>>
     await look.whenStill(`worker ${id}`, async () => {
       const mark: Read = ['mark', 'worker', id, epoch];
       const before = await look.read<[load: number, digest: string | false]>(...mark);
-      const sequences = (await leasesOf(look, ['worker', id, epoch])).map(({ seq }) => seq);
+      const sequences = (await readLeases(look, ['worker', id, epoch])).map(({ seq }) => seq);
       let isStill = true;
       await look.compare(
         [id],
@@ -115,7 +115,7 @@ export async function checkCounters(
   for await (const groupIds of look.keysBelow('group-leases:')) {
     for (const groupId of groupIds) {
       for await (const names of look.names(['groupLeases', groupId], 'HSCAN')) {
-        for (const name of names) entryOf(groups, name).add(groupId);
+        for (const name of names) getEntry(groups, name).add(groupId);
       }
     }
   }
@@ -162,11 +162,11 @@ async function checkLarge(
   const [id, epoch] = splitOwner(name);
   const mark: Read = ['mark', 'server', id, epoch];
   const before = await look.read(...mark);
-  const leases = await leasesOf(look, ['server', id, epoch]);
+  const leases = await readLeases(look, ['server', id, epoch]);
   const groups = groupBy(leases, ({ groupId }) => groupId);
   const sessions = groupBy(leases, ({ sessionId }) => sessionId);
   const withSession = leases.filter(({ sessionId }) => sessionId !== undefined).length;
-  const named = namesOf(sessions, sessionIds);
+  const named = listNames(sessions, sessionIds);
   const views = await look.readEach(named, (session) => [['session', session]]);
   const boundHere = views.filter(([, [view]]) => isBoundTo(view as SessionView | false, name)).length;
   const sums: { read: Read; compare: (stored: unknown) => Discrepancy[] }[] = [
@@ -176,7 +176,7 @@ async function checkLarge(
       right: leases.reduce((all, one) => all + one.surplusTokens, 0),
     },
     { read: ['HGET', 'serverSessions', name], sum: sessionSum, right: boundHere - withSession },
-    ...namesOf(groups, groupIds).map((group) => ({
+    ...listNames(groups, groupIds).map((group) => ({
       read: ['HGET', ['groupLeases', group], name] as Read,
       sum: groupSum(group),
       right: groups.get(group)?.length ?? 0,
@@ -206,7 +206,7 @@ async function checkLarge(
   return isStill;
 }
 
-const namesOf = (found: Map<string | undefined, unknown>, known: readonly string[]): string[] => [
+const listNames = (found: Map<string | undefined, unknown>, known: readonly string[]): string[] => [
   ...new Set([...known, ...[...found.keys()].filter((one) => one !== undefined)]),
 ];
 
@@ -252,7 +252,7 @@ function isSetOff({ findings }: PoolLook, owner: string): boolean {
   return findings.some(({ check, detail, repaired }) => SET_CHECK.test(check) && detail === owner && !repaired);
 }
 
-function entryOf(sets: Map<string, Set<string>>, name: string): Set<string> {
+function getEntry(sets: Map<string, Set<string>>, name: string): Set<string> {
   const entry = sets.get(name) ?? new Set<string>();
   sets.set(name, entry);
   return entry;

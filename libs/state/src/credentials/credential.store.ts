@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { CreateTokenReply, CreateTokenRequest, TokenStatus } from '@broomwagon/contracts';
-import { answerOf } from '../redis';
+import { awaitAnswer } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
 /** A token as Redis has it. */
@@ -31,8 +31,8 @@ export class CredentialStore {
   async create(request: CreateTokenRequest): Promise<CreateTokenReply> {
     const made = newToken(randomBytes(8).toString('hex'), request);
     const expired = (await this.all()).filter(isExpired).map(({ tokenId }) => tokenId);
-    if (expired.length > 0) await answerOf(this.redis.hdel(this.key, ...expired));
-    await answerOf(this.redis.hset(this.key, made.stored.tokenId, JSON.stringify(made.stored)));
+    if (expired.length > 0) await awaitAnswer(this.redis.hdel(this.key, ...expired));
+    await awaitAnswer(this.redis.hset(this.key, made.stored.tokenId, JSON.stringify(made.stored)));
     return { ...withoutHash(made.stored), token: made.token };
   }
 
@@ -42,9 +42,9 @@ export class CredentialStore {
    * @throws BroomwagonError UNAVAILABLE
    */
   async createFirst(): Promise<CreateTokenReply | undefined> {
-    if ((await answerOf(this.redis.hlen(this.key))) > 0) return undefined;
+    if ((await awaitAnswer(this.redis.hlen(this.key))) > 0) return undefined;
     const { token, stored } = newToken(FIRST_ID, { name: 'first-start', role: 'admin' });
-    const isMade = await answerOf(this.redis.hsetnx(this.key, FIRST_ID, JSON.stringify(stored)));
+    const isMade = await awaitAnswer(this.redis.hsetnx(this.key, FIRST_ID, JSON.stringify(stored)));
     return isMade === 1 ? { ...withoutHash(stored), token } : undefined;
   }
 
@@ -52,10 +52,10 @@ export class CredentialStore {
   async find(token: string): Promise<TokenStatus | undefined> {
     const [, tokenId] = TOKEN.exec(token) ?? [];
     if (tokenId === undefined) return undefined;
-    const text = await answerOf(this.redis.hget(this.key, tokenId));
+    const text = await awaitAnswer(this.redis.hget(this.key, tokenId));
     if (text === null) return undefined;
     const stored = JSON.parse(text) as StoredToken;
-    return isHashOf(stored.hash, token) && !isExpired(stored) ? withoutHash(stored) : undefined;
+    return isTokenHash(stored.hash, token) && !isExpired(stored) ? withoutHash(stored) : undefined;
   }
 
   /** Oldest first. @throws BroomwagonError UNAVAILABLE */
@@ -65,7 +65,7 @@ export class CredentialStore {
 
   /** @returns false if there was no such token; @throws BroomwagonError UNAVAILABLE */
   async revoke(tokenId: string): Promise<boolean> {
-    return (await answerOf(this.redis.hdel(this.key, tokenId))) === 1;
+    return (await awaitAnswer(this.redis.hdel(this.key, tokenId))) === 1;
   }
 
   /**
@@ -77,7 +77,7 @@ export class CredentialStore {
   async revokeAgain(revocations: ReadonlyMap<string, number>): Promise<string[]> {
     const again: string[] = [];
     if (revocations.size === 0) return again;
-    const texts = await answerOf(this.redis.hmget(this.key, ...revocations.keys()));
+    const texts = await awaitAnswer(this.redis.hmget(this.key, ...revocations.keys()));
     for (const [index, [tokenId, revokedAtMs]] of [...revocations].entries()) {
       const text = texts[index];
       const isBack = text != null && (JSON.parse(text) as StoredToken).createdAtMs <= revokedAtMs;
@@ -87,7 +87,7 @@ export class CredentialStore {
   }
 
   private async all(): Promise<StoredToken[]> {
-    const texts = await answerOf(this.redis.hvals(this.key));
+    const texts = await awaitAnswer(this.redis.hvals(this.key));
     return texts.map((text) => JSON.parse(text) as StoredToken);
   }
 }
@@ -98,7 +98,7 @@ export function hashOfToken(token: string): string {
 }
 
 /** Compares in constant time. @param hash SHA-256, hexadecimal */
-export function isHashOf(hash: string, token: string): boolean {
+export function isTokenHash(hash: string, token: string): boolean {
   return timingSafeEqual(Buffer.from(hash, 'hex'), Buffer.from(hashOfToken(token), 'hex'));
 }
 

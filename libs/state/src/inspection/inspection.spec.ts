@@ -40,13 +40,13 @@ it('lists the leases of a server, of a worker and of the pool', async () => {
   }
   const seen = async (selector: object) =>
     (await inspection.leases(test.pool, selector)).leases.map(({ leaseId }) => leaseId).toSorted();
-  const idsOf = (some: typeof leases) => some.map(({ seq, acquireId }) => `${seq}.${acquireId}`).toSorted();
-  expect(await seen({})).toEqual(idsOf(leases));
-  expect(await seen({ workerId: 'one' })).toEqual(idsOf(leases.slice(0, 2)));
-  expect(await seen({ serverId: 'a' })).toEqual(idsOf(leases.filter(({ serverId }) => serverId === 'a')));
+  const listIds = (some: typeof leases) => some.map(({ seq, acquireId }) => `${seq}.${acquireId}`).toSorted();
+  expect(await seen({})).toEqual(listIds(leases));
+  expect(await seen({ workerId: 'one' })).toEqual(listIds(leases.slice(0, 2)));
+  expect(await seen({ serverId: 'a' })).toEqual(listIds(leases.filter(({ serverId }) => serverId === 'a')));
   expect((await inspection.leases(test.pool, { workerId: 'other' })).leases).toEqual([
     {
-      leaseId: idsOf(leases.slice(2))[0],
+      leaseId: listIds(leases.slice(2))[0],
       requestId: 'r2',
       attempt: '2-a',
       serverId: leases[2]!.serverId,

@@ -22,13 +22,13 @@ import {
   type RequestId,
 } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 const decisions = transition<DecisionsRequest & { limit: number }, DecisionsReply>('inspection/decisions');
 
 /** Reads workers, leases, requests, sessions, groups and rounds, page by page. Changes nothing. */
 @Injectable()
-export class InspectionStore extends storeOf({
+export class InspectionStore extends createStoreClass({
   workers: transition<ListWorkersRequest, ListWorkersReply>('inspection/workers'),
   leases: transition<ListLeasesRequest & { leaseId?: LeaseId }, ListLeasesReply>('inspection/leases'),
   requests: transition<ListRequestsRequest, ListRequestsReply>('inspection/requests'),

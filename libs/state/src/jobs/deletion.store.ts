@@ -4,8 +4,8 @@ import { BroomwagonError, type JobId, type PoolName, type RoundId } from '@broom
 import { Redis } from 'ioredis';
 import { keysBelow } from '../audit/key-scan';
 import { PayloadStore } from '../payload';
-import { pagesOf } from '../library/lists';
-import { answerOf } from '../redis';
+import { splitPages } from '../library/lists';
+import { awaitAnswer } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 import { PoolDirectory } from '../pools';
 import { transition, FunctionRunner } from '../library/function-runner';
@@ -55,7 +55,7 @@ export class DeletionStore {
    * @throws BroomwagonError POOL_IN_USE, UNAVAILABLE
    */
   async deletePool(pool: PoolName, jobs: readonly JobId[], force = false): Promise<void> {
-    const { inUse } = await this.directory.activityOf(pool);
+    const { inUse } = await this.directory.readActivity(pool);
     if (inUse.length > 0 && !force) {
       throw new BroomwagonError(
         'POOL_IN_USE',
@@ -80,8 +80,8 @@ export class DeletionStore {
   /** Has parked acquires and claims answered now, as at their deadline. */
   private async endWaiting(pool: PoolName): Promise<void> {
     for (const key of this.deadlineKeys(pool)) {
-      if ((await answerOf(this.redis.exists(key))) > 0) {
-        await answerOf(this.redis.call('ZUNIONSTORE', key, '1', key, 'WEIGHTS', '0'));
+      if ((await awaitAnswer(this.redis.exists(key))) > 0) {
+        await awaitAnswer(this.redis.call('ZUNIONSTORE', key, '1', key, 'WEIGHTS', '0'));
       }
     }
     for (const endsMs = Date.now() + END_WAITING_MS; Date.now() < endsMs && (await this.hasWaiters(pool));) {
@@ -90,7 +90,7 @@ export class DeletionStore {
   }
 
   private async hasWaiters(pool: PoolName): Promise<boolean> {
-    return (await answerOf(this.redis.exists(...this.deadlineKeys(pool)))) > 0;
+    return (await awaitAnswer(this.redis.exists(...this.deadlineKeys(pool)))) > 0;
   }
 
   private deadlineKeys(pool: PoolName): string[] {
@@ -101,10 +101,10 @@ export class DeletionStore {
   private unlink(prefix: string, isMeant: (key: string) => boolean): Promise<void> {
     const unlinkAll = async () => {
       for await (const found of keysBelow(this.redis, prefix)) {
-        for (const page of pagesOf(found.filter(isMeant), PAGE)) await this.redis.unlink(...page);
+        for (const page of splitPages(found.filter(isMeant), PAGE)) await this.redis.unlink(...page);
       }
     };
-    return answerOf(unlinkAll());
+    return awaitAnswer(unlinkAll());
   }
 }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { ConfigureJobReply, JobId, JobQuota } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 /** `madeRoom`: parked claims may be granted. */
 export type ConfigureJobAnswer = ConfigureJobReply & { madeRoom: boolean };
@@ -27,7 +27,7 @@ export interface PayloadRoomAnswer {
 
 /** Payload room and quota of a job. */
 @Injectable()
-export class JobStore extends storeOf({
+export class JobStore extends createStoreClass({
   /** Blocks the claims of a job while its payloads have no room, and unblocks them afterwards. */
   payloadRoom: transition<PayloadRoomArgs, PayloadRoomAnswer>('jobs/payload-room'),
   /** Sets the quota of a job; without a weight it only reads. @throws BroomwagonError VERSION_MISMATCH */

@@ -84,7 +84,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
   }
   const answers: unknown[] = [];
   for (const { acquires, releases } of test.batches) {
-    for (const items of pagesOf(acquires, perScript)) {
+    for (const items of splitPages(acquires, perScript)) {
       answers.push(
         ...(
           await leases.acquire(
@@ -94,7 +94,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
         ).results,
       );
     }
-    for (const items of pagesOf(releases, perScript)) {
+    for (const items of splitPages(releases, perScript)) {
       const entries: ReleaseEntry[] = items.map((n) => ({ acquireId: `a${n}` }));
       answers.push(...(await leases.release(pool, entries)).results);
     }
@@ -102,7 +102,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
   return { answers: answers.map(withoutSnapshot), ...(await leftIn(runner.rootKey(pool), serverEpochs, workerEpochs)) };
 }
 
-const pagesOf = <T>(all: readonly T[], size: number) =>
+const splitPages = <T>(all: readonly T[], size: number) =>
   Array.from({ length: Math.ceil(all.length / size) }, (_, page) => all.slice(page * size, (page + 1) * size));
 
 function withoutSnapshot(answer: unknown): unknown {

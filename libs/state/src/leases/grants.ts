@@ -38,7 +38,7 @@ export interface WaiterAnswers {
 }
 
 /** `<seq>.<acquireId>`. */
-export function leaseIdOf(seq: number, acquireId: string): LeaseId {
+export function buildLeaseId(seq: number, acquireId: string): LeaseId {
   return `${seq}.${acquireId}`;
 }
 
@@ -49,19 +49,19 @@ export function parseLeaseId(leaseId: LeaseId): { seq: number; acquireId: string
 }
 
 /** Reply to `lb.acquire`, from the reply of the script. */
-export function leaseGrantOf(acquireId: string, granted: Granted, servers: ServerTable): LeaseGrant {
+export function toLeaseGrant(acquireId: string, granted: Granted, servers: ServerTable): LeaseGrant {
   const { seq, serverId, dpRank } = granted;
   return {
-    leaseId: leaseIdOf(seq, acquireId),
+    leaseId: buildLeaseId(seq, acquireId),
     serverId,
     ...servers[serverId]!,
     ...(dpRank === undefined ? {} : { dpRank }),
-    decision: decisionOf(granted),
+    decision: toDecision(granted),
   };
 }
 
 /** The receipt of a granted lease. */
-export function decisionOf(granted: Granted): Decision {
+export function toDecision(granted: Granted): Decision {
   const { policy, branch, via, inflight, policyVersion, key, best, eligible, snapshot } = granted;
   return { policy, branch, via, inflight, policyVersion, key, best, eligible, snapshot };
 }
@@ -84,7 +84,7 @@ const RETRY_AFTER_MS: Partial<Record<ErrorCode, number>> = {
 };
 
 /** The typed error of a refused acquire. @param model that the acquire names */
-export function refusalOf({ error: code, reason }: Refused, model?: string): BroomwagonError {
+export function toRefusal({ error: code, reason }: Refused, model?: string): BroomwagonError {
   const message =
     code === 'MODEL_NOT_FOUND' && model !== undefined
       ? `No engine of the pool lists the model or adapter "${model}": load it, or name one of server.list (models)`
@@ -101,7 +101,7 @@ export function refusalOf({ error: code, reason }: Refused, model?: string): Bro
  * eligible|best, with best as `serverId=key;` for each.
  * @param brief leaves out the fields that only readers of receipts need
  */
-export function grantedOf(line: string, brief: boolean): Granted {
+export function parseGranted(line: string, brief: boolean): Granted {
   const [seq, , , serverId, inflight, branch, via, policy, version, key, eligible, best] = line.split('|') as [
     seq: string,
     at: string,
@@ -122,11 +122,11 @@ export function grantedOf(line: string, brief: boolean): Granted {
   granted.policyVersion = Number(version);
   granted.key = Number(key);
   granted.eligible = Number(eligible);
-  granted.best = bestOf(best);
+  granted.best = parseBest(best);
   return granted;
 }
 
-function bestOf(text: string): { serverId: ServerId; key: number }[] {
+function parseBest(text: string): { serverId: ServerId; key: number }[] {
   const best = [];
   for (let from = 0; from < text.length;) {
     const equals = text.indexOf('=', from);

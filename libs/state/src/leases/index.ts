@@ -1,9 +1,9 @@
 export {
-  decisionOf,
-  leaseGrantOf,
-  leaseIdOf,
+  toDecision,
+  toLeaseGrant,
+  buildLeaseId,
   parseLeaseId,
-  refusalOf,
+  toRefusal,
   type ServerTable,
   type WaiterAnswers,
 } from './grants';

@@ -9,9 +9,9 @@ import type {
   TransferLeaseRequest,
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
-import { pagesOf } from '../library/lists';
-import { storeOf } from '../library/store-of';
-import { grantedOf, type Granted, type Refused, type ServerTable, type WaiterAnswers } from './grants';
+import { splitPages } from '../library/lists';
+import { createStoreClass } from '../library/store-of';
+import { parseGranted, type Granted, type Refused, type ServerTable, type WaiterAnswers } from './grants';
 
 /** One acquire: the request, its worker, and where a parked call is answered. */
 export interface AcquireEntry extends AcquireItem, Pick<AcquireManyRequest, 'workerId' | 'workerEpoch'> {
@@ -81,7 +81,7 @@ const TRANSITIONS = {
 
 /** Grants, returns and moves leases. */
 @Injectable()
-export class LeaseStore extends storeOf({
+export class LeaseStore extends createStoreClass({
   /** Returns one page of expired leases, and moves waiters of lost servers. */
   sweep: transition<object, SweptPage>('leases/sweep'),
 }) {
@@ -107,7 +107,7 @@ export class LeaseStore extends storeOf({
     const servers: ServerTable = {};
     for (const page of pages) Object.assign(servers, page.servers);
     const results = pages.flatMap((page) =>
-      page.results.map((result) => (typeof result === 'string' ? grantedOf(result, brief) : result)),
+      page.results.map((result) => (typeof result === 'string' ? parseGranted(result, brief) : result)),
     );
     return { results, servers };
   }
@@ -116,7 +116,7 @@ export class LeaseStore extends storeOf({
     const { rememberMs } = this.bounds;
     const reply: ReleasedPage = { results: [], answers: [], servers: {}, more: false };
     const pages = await Promise.all(
-      pagesOf(items, RELEASES_PER_CALL).map((page) =>
+      splitPages(items, RELEASES_PER_CALL).map((page) =>
         this.runner.run(TRANSITIONS.release, pool, { items: page, rememberMs }),
       ),
     );
@@ -159,7 +159,7 @@ function acquirePages(items: readonly AcquireEntry[]): AcquireEntry[][] {
   const pages: AcquireEntry[][] = [];
   let left = 0;
   for (const item of items) {
-    const work = workOf(item);
+    const work = computeWork(item);
     if (left < work) {
       pages.push([]);
       left = WORK_PER_CALL;
@@ -170,7 +170,7 @@ function acquirePages(items: readonly AcquireEntry[]): AcquireEntry[][] {
   return pages;
 }
 
-function workOf(item: AcquireEntry): number {
+function computeWork(item: AcquireEntry): number {
   if (item.explain) return WORK_PER_CALL;
   const { weightVersion, minWeightVersion, maxWeightLag, excludeServers, avoidServers, labels, needs } = item;
   const constraints = [weightVersion, minWeightVersion, maxWeightLag, excludeServers, avoidServers, labels, needs];

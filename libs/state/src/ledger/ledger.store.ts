@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { JobId, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 /** Counters of a job or round, see libs/policies/src/ledger. */
 export interface StoredLedger {
@@ -21,7 +21,7 @@ const count = transition<LedgerRound, { more: boolean }>('ledger/count');
 
 /** Costs of tail policies, counted in the transitions themselves. */
 @Injectable()
-export class LedgerStore extends storeOf({
+export class LedgerStore extends createStoreClass({
   read: transition<{ job: JobId; roundId?: RoundId }, StoredLedger>('ledger/read'),
 }) {
   /** Counts the accepted groups of a completed round, page by page. Continues a count that another process started. */

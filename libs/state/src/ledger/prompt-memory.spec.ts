@@ -9,7 +9,7 @@ import { promptHash, PromptMemoryStore } from './prompt-memory.store';
  * Weights of `count` lengths: up to 64 they are equal. Each further length has the weight 1/64, by which the earlier
  * weights shrink.
  */
-function weightsOf(count: number): number[] {
+function computeWeights(count: number): number[] {
   return Array.from({ length: count }, (_, index) => {
     const own = 1 / Math.min(index + 1, 64);
     return Array.from({ length: count - index - 1 }, (_, later) => 1 - 1 / Math.min(index + later + 2, 64)).reduce(
@@ -60,7 +60,7 @@ describe('the prompt memory', () => {
         for (const { lengths, atCap } of batches) await memory.remember(pool, [{ hash, lengths, atCap }]);
         const logs = batches.flatMap(({ lengths }) => lengths.map((tokens) => Math.log(Math.max(1, tokens))));
         const capped = batches.flatMap(({ lengths, atCap }) => lengths.map(() => Number(atCap)));
-        const weights = weightsOf(logs.length);
+        const weights = computeWeights(logs.length);
         const mean = weighted(logs, weights);
         const variance = weighted(
           logs.map((log) => (log - mean) ** 2),

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
-import { pagesOf } from '../library/lists';
+import { splitPages } from '../library/lists';
 
 /** Hash of a prompt, its key in the memory: 16 hex digits. */
 export type PromptHash = string;
@@ -46,7 +46,7 @@ export class PromptMemoryStore {
    */
   async remember(pool: PoolName, prompts: readonly LengthsOfPrompt[], rememberId?: string): Promise<number> {
     let remembered = 0;
-    for (const [index, page] of pagesOf(prompts, PROMPTS_PER_SCRIPT).entries()) {
+    for (const [index, page] of splitPages(prompts, PROMPTS_PER_SCRIPT).entries()) {
       const repeatId = rememberId && `${rememberId}/${index}`;
       remembered += (await this.runner.run(remember, pool, { prompts: page, repeatId })).remembered;
     }

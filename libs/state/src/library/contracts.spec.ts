@@ -12,7 +12,7 @@ const transitions = sources.filter(({ text }) => text.startsWith('--[['));
 const modules = sources.filter(({ text }) => !text.startsWith('--[['));
 
 /** Code without comments and texts. */
-function codeOf(text: string): string {
+function stripComments(text: string): string {
   return text
     .replace(/^--\[\[[\s\S]*?\]\]/, '')
     .replaceAll(/'(?:[^'\\\n]|\\.)*'/g, "''")
@@ -26,16 +26,16 @@ it('uses in every file only names that other modules define', () => {
   const names = new Set(modules.map(({ file }) => toModule(file)));
   for (const { file, text } of modules) {
     const name = toModule(file);
-    for (const [, field] of codeOf(text).matchAll(
+    for (const [, field] of stripComments(text).matchAll(
       new RegExp(`(?:function )?\\b${name}[.:](\\w+)(?=\\(| =[^=])`, 'g'),
     )) {
       known.add(`${name}.${field}`);
     }
-    const table = new RegExp(`local ${name} = \\{([^}]*)\\}`).exec(codeOf(text))?.[1] ?? '';
+    const table = new RegExp(`local ${name} = \\{([^}]*)\\}`).exec(stripComments(text))?.[1] ?? '';
     for (const [, field] of table.matchAll(/(\w+) =/g)) known.add(`${name}.${field}`);
   }
   const missing = sources.flatMap(({ file, text }) =>
-    [...codeOf(text).matchAll(/\b([A-Z][a-z]\w*)\.(\w+)/g)]
+    [...stripComments(text).matchAll(/\b([A-Z][a-z]\w*)\.(\w+)/g)]
       .filter(([, module, field]) => !names.has(module!) || !known.has(`${module}.${field}`))
       .map(([used]) => `${file}: ${used}`),
   );
@@ -46,7 +46,7 @@ it('has no circle of modules', () => {
   const required = new Map<string, Set<string>>(modules.map(({ file }) => [toModule(file), new Set()]));
   for (const { file, text } of modules) {
     const name = toModule(file);
-    for (const [other] of codeOf(text).matchAll(/\b[A-Z]\w*/g)) {
+    for (const [other] of stripComments(text).matchAll(/\b[A-Z]\w*/g)) {
       if (other !== name && required.has(other)) required.get(name)!.add(other);
     }
   }
@@ -66,7 +66,7 @@ it('names the hash of a job, round, group or request only in its record', () => 
   const others = sources
     .filter(({ file }) => !file.startsWith('records/'))
     .flatMap(({ file, text }) =>
-      [...codeOf(text).matchAll(/\bkey:(?:job|round|group|request)\(/g)].map(([key]) => `${file}: ${key}`),
+      [...stripComments(text).matchAll(/\bkey:(?:job|round|group|request)\(/g)].map(([key]) => `${file}: ${key}`),
     );
   expect(others).toEqual([]);
 });
@@ -146,7 +146,7 @@ it('passes to every transition exactly the arguments that its header lists, and 
     for (const one of calls)
       if (!listed.includes(one)) faults.push(`${name}: is passed ${one}, which its header lacks`);
     for (const one of listed) if (!calls.includes(one)) faults.push(`${name}: lists ${one}, which nobody passes`);
-    for (const [, read] of codeOf(text).matchAll(/\bargs\.(\w+)/g)) {
+    for (const [, read] of stripComments(text).matchAll(/\bargs\.(\w+)/g)) {
       if (!listed.includes(read!)) faults.push(`${name}: reads ${read}, which its header lacks`);
     }
   }
@@ -155,7 +155,7 @@ it('passes to every transition exactly the arguments that its header lists, and 
 
 it('keeps no data of a call in a variable of a module', () => {
   const assigned = modules.flatMap(({ file, text }) => {
-    const code = codeOf(text);
+    const code = stripComments(text);
     const locals = [...code.matchAll(/^local (?!function)([\w, ]+?)(?: =.*)?$/gm)].flatMap(([, list]) =>
       list!.split(', '),
     );

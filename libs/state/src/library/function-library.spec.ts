@@ -53,7 +53,7 @@ it('names itself and its functions by its text, so that two versions live side b
 it('finds the file and line of the source for an error line of Redis', () => {
   write('tx.lua', 'local Tx = {}', 'function Tx.open() return {} end', 'return Tx');
   write('fail.lua', '--[[ Fails. ]]', 'return function()', "  error('here')", 'end');
-  const { text, sourceOf } = buildLibrary(folder);
+  const { text, findSource: sourceOf } = buildLibrary(folder);
   const line = text.split('\n').findIndex((one) => one.includes("error('here')")) + 1;
   expect(sourceOf(line)).toBe('fail.lua:3');
 });

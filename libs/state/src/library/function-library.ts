@@ -38,7 +38,7 @@ export interface FunctionLibrary {
   /** Functions by the name of the transition, which is its path below the root without `.lua`. */
   functions: ReadonlyMap<string, LibraryFunction>;
   /** `file:line` of the source for a line of the text. */
-  sourceOf(line: number): string | undefined;
+  findSource(line: number): string | undefined;
 }
 
 interface Source {
@@ -74,7 +74,7 @@ export function buildLibrary(root: string, schemaVersion = SCHEMA_VERSION): Func
   lines.push(...REGISTER.split('\n'));
   const isRefused = new Map<string, boolean>();
   for (const source of transitions) {
-    const flags = flagsOf(source);
+    const flags = parseFlags(source);
     isRefused.set(source.path, flags === undefined);
     add(
       source,
@@ -94,7 +94,7 @@ export function buildLibrary(root: string, schemaVersion = SCHEMA_VERSION): Func
         { name: `broomwagon_${hash}_${functionName(path)}`, isRefusedWhenFull },
       ]),
     ),
-    sourceOf(line) {
+    findSource(line) {
       const origin = origins.findLast(({ from }) => from <= line - 2);
       return origin && `${origin.file}:${line - 2 - origin.from + 1}`;
     },
@@ -159,7 +159,7 @@ function functionName(path: string): string {
   return path.replaceAll(/[/-]/g, '_');
 }
 
-function flagsOf({ path, text }: Source): string | undefined {
+function parseFlags({ path, text }: Source): string | undefined {
   const header = text.slice(0, text.indexOf(']]') + 2);
   const flags = FLAGS.exec(header)?.[1];
   if (flags !== undefined && !KNOWN_FLAGS.includes(flags)) {

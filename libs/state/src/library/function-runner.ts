@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { BroomwagonError, type Epoch, type ErrorCode, newEpoch, type WireError } from '@broomwagon/contracts';
 import { SpanKind, trace } from '@opentelemetry/api';
 import { Cluster } from 'ioredis';
-import { primariesOf, type RedisClient } from '../redis-cluster';
+import { listPrimaries, type RedisClient } from '../redis-cluster';
 import { buildLibrary, type FunctionLibrary } from './function-library';
 import { refusedVersion, ReplicaMarks, unsupportedSchema } from './schema-version';
 import { SeenStamps } from './seen-stamps';
@@ -135,7 +135,7 @@ export class FunctionRunner {
   }
 
   private fcall(name: string, pool: string, argv: readonly (string | Buffer)[]): Promise<unknown> {
-    const keys = this.keysOf(pool);
+    const keys = this.buildKeys(pool);
     const call = () => this.redis.fcall(name, keys.length, ...keys, ...argv);
     return call().catch(async (error: unknown) => {
       if (!isUnknownFunction(error)) throw error;
@@ -158,7 +158,7 @@ export class FunctionRunner {
    * While a Cluster moves the slot of a pool from node to node, some of its keys are on each. With two keys, neither of
    * which is ever written, both nodes answer TRYAGAIN until all of the slot is on one of them.
    */
-  private keysOf(pool: string): string[] {
+  private buildKeys(pool: string): string[] {
     const root = this.rootKey(pool);
     return this.redis instanceof Cluster ? [root, `${root}:~`] : [root];
   }
@@ -178,7 +178,7 @@ export class FunctionRunner {
  */
 export async function loadLibrary(redis: RedisClient, { text } = theLibrary()): Promise<void> {
   const loaded = await Promise.allSettled(
-    primariesOf(redis).map((primary) =>
+    listPrimaries(redis).map((primary) =>
       primary.function('LOAD', text).catch((error: unknown) => {
         if (!(error instanceof Error) || !error.message.includes('already exists')) throw error;
       }),
@@ -223,7 +223,7 @@ function isForbidden(reason: string): boolean {
 function withSources(reason: string): string {
   return reason.replaceAll(
     /user_function:(\d+)/g,
-    (found, line: string) => theLibrary().sourceOf(Number(line)) ?? found,
+    (found, line: string) => theLibrary().findSource(Number(line)) ?? found,
   );
 }
 

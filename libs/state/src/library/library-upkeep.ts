@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { timeOf } from '../redis';
-import { primariesOf, type RedisClient } from '../redis-cluster';
+import { readTime } from '../redis';
+import { listPrimaries, type RedisClient } from '../redis-cluster';
 import { theLibrary } from './function-runner';
 import type { ReplicaMarks } from './schema-version';
 
@@ -55,11 +55,11 @@ export class LibraryUpkeep {
   async review(): Promise<void> {
     await this.marks?.write();
     const { name } = theLibrary();
-    const nowMs = await timeOf(this.redis);
+    const nowMs = await readTime(this.redis);
     await this.redis.zadd(LIBRARIES_KEY, nowMs, name);
     for (const unused of await this.redis.zrangebyscore(LIBRARIES_KEY, '-inf', nowMs - this.unusedAfterMs)) {
       let isKept = false;
-      for (const primary of primariesOf(this.redis)) {
+      for (const primary of listPrimaries(this.redis)) {
         await primary.function('DELETE', unused).catch((error: unknown) => {
           // Another service may delete it.
           if (String(error).includes('NOPERM')) isKept = true;

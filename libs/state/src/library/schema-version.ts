@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
-import { timeOf } from '../redis';
+import { readTime } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
 /**
@@ -47,7 +47,7 @@ export class ReplicaMarks {
 
   /** Writes the mark of this replica, and deletes the marks of stopped replicas. @throws Error of Redis */
   async write(): Promise<void> {
-    const nowMs = await timeOf(this.redis);
+    const nowMs = await readTime(this.redis);
     await this.redis.zadd(this.key, nowMs, this.mark);
     await this.redis.zremrangebyscore(this.key, '-inf', nowMs - REPLICA_LIVES_MS);
   }
@@ -64,7 +64,7 @@ export class ReplicaMarks {
 
   /** @throws BroomwagonError SCHEMA_UNSUPPORTED: a live replica cannot read pools of this version; or Error of Redis */
   async checkOthers(): Promise<void> {
-    const marks = await this.redis.zrangebyscore(this.key, (await timeOf(this.redis)) - REPLICA_LIVES_MS, '+inf');
+    const marks = await this.redis.zrangebyscore(this.key, (await readTime(this.redis)) - REPLICA_LIVES_MS, '+inf');
     const readable = this.schemaVersion - 1;
     const older = marks.map((mark) => mark.split('|')).filter(([version]) => Number(version) < readable);
     if (older.length === 0) return;

@@ -43,7 +43,7 @@ interface Pages<T extends Table> {
  * Base class of a store with one method for each transition of a table. Each method throws BroomwagonError with the
  * codes that the header of its transition lists, or UNAVAILABLE.
  */
-export function storeOf<T extends Table>(
+export function createStoreClass<T extends Table>(
   table: T,
 ): new (runner: FunctionRunner) => TransitionStore & Methods<T> & Pages<T> {
   const targets = table as Record<string, Transition<never, unknown>> as Record<string, AnyTransition>;
@@ -51,7 +51,7 @@ export function storeOf<T extends Table>(
     async *pages(name: string, pool: PoolName, args: object = {}) {
       let cursor: unknown;
       do {
-        const page = await methodsOf(this)[name]!(pool, { ...args, cursor });
+        const page = await toMethods(this)[name]!(pool, { ...args, cursor });
         yield page;
         ({ cursor } = page);
       } while (cursor !== undefined);
@@ -59,7 +59,7 @@ export function storeOf<T extends Table>(
 
     async *whileMore(name: string, pool: PoolName, args: object = {}) {
       for (let more = true; more;) {
-        const page = await methodsOf(this)[name]!(pool, args);
+        const page = await toMethods(this)[name]!(pool, args);
         yield page;
         ({ more } = page);
       }
@@ -71,9 +71,9 @@ export function storeOf<T extends Table>(
     };
     Object.defineProperty(Store.prototype, name, { value, writable: true, configurable: true });
   }
-  return Store as unknown as ReturnType<typeof storeOf<T>>;
+  return Store as unknown as ReturnType<typeof createStoreClass<T>>;
 }
 
-function methodsOf(store: TransitionStore) {
+function toMethods(store: TransitionStore) {
   return store as unknown as Record<string, (pool: PoolName, args: object) => Promise<AnyPage>>;
 }

@@ -1,7 +1,7 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { expect } from 'vitest';
 import { JOB, longtail, rounds, World } from '../rounds/data-set-world.fixture';
-import { segmentOf } from '../rounds/world-attempt.fixture';
+import { buildSegment } from '../rounds/world-attempt.fixture';
 
 /** A world whose workers hand samples in unfinished, and whose trainer gives rounds up. */
 export class GivingUpWorld extends World {
@@ -30,7 +30,7 @@ export class GivingUpWorld extends World {
     this.forget(attempt);
     const without = this.decide(3) === 0;
     if (!without) attempt.tokens += this.decide(3);
-    const args = { ...attempt.fence, ...(without ? { tokens: 0 } : segmentOf(attempt)) };
+    const args = { ...attempt.fence, ...(without ? { tokens: 0 } : buildSegment(attempt)) };
     const answer = await this.send(() => longtail.requeue(this.pool, args));
     if (isBroomwagonError(answer)) return;
     this.requeues += 1;

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { GroupId, PoolName, DropLongtailReply, DropLongtailRequest, FailReply } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 import type { AttemptFence, SegmentArgs } from '../requests/request.store';
 import type { RoundName } from '../rounds/round.types';
 
@@ -34,7 +34,7 @@ const drop = transition<DropLongtailArgs, DropLongtailPage & { remainingIds: Gro
 
 /** Puts samples and their groups into the long-tail queue, and drops groups of the queue. Safe to repeat. */
 @Injectable()
-export class LongtailStore extends storeOf({
+export class LongtailStore extends createStoreClass({
   /** Takes an unfinished sample and its group out of their round: by its holder, or by an operator. */
   requeue: transition<RequeueArgs, RequeueAnswer>('longtail/requeue'),
   /** One page of groups on their way to the queue whose samples workers still hold, to tell the workers again. */

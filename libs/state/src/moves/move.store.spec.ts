@@ -2,7 +2,7 @@ import type { AttemptRun, Claim, Epoch, MoveTimes } from '@broomwagon/contracts'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts/abort.store';
 import { PromptMemoryStore } from '../ledger/prompt-memory.store';
-import { segmentOf, TestPools } from '../rounds/test-pools.fixture';
+import { buildSegment, TestPools } from '../rounds/test-pools.fixture';
 import { MoveStore } from './move.store';
 import type { KeptMove } from './move.store';
 
@@ -56,7 +56,7 @@ async function execute(list: KeptMove[], planId = test.unique('plan'), maxMovesP
   const page = await moves.send(pool, { planId, maxMovesPerRequest, keptMs: 60_000 });
   return { planId, page };
 }
-async function statesOf(planId: string) {
+async function readStates(planId: string) {
   const { page } = await moves.status(pool, { planId, cursor: 0, limit: 128 });
   return page.map(({ state }) => state);
 }
@@ -72,13 +72,13 @@ describe('a move', () => {
       refused: 0,
       more: false,
     });
-    expect(await statesOf(planId)).toEqual(['sent']);
+    expect(await readStates(planId)).toEqual(['sent']);
     expect(await counts()).toMatchObject({ cutting: 1, pending: 1 });
     expect(await requests.save(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'abort' });
 
     const ended = await test.fail(claimed, 5);
     expect(ended.state).toBe('pending');
-    expect(await statesOf(planId)).toEqual(['moved']);
+    expect(await readStates(planId)).toEqual(['moved']);
     const [next] = await claim();
     expect(next).toMatchObject({
       requestId: FIRST,
@@ -102,8 +102,8 @@ describe('a move', () => {
     });
     const said = (claimed: Claim, times: AttemptRun) =>
       requests.save(pool, { ...test.fence(claimed), tokens: 0, serverId: 'b', run: times });
-    const detailOf = async (planId: string) => {
-      const [state, times] = (await statesOf(planId))[0]!.split(/:(.*)/s);
+    const readDetail = async (planId: string) => {
+      const [state, times] = (await readStates(planId))[0]!.split(/:(.*)/s);
       expect(state).toBe('moved');
       return times === undefined ? undefined : (JSON.parse(times) as MoveTimes);
     };
@@ -112,11 +112,11 @@ describe('a move', () => {
     await test.fail(claimed, 5);
     const [next] = await claim();
     expect(await said(next!, run(20))).toEqual({ action: 'continue' });
-    expect(await detailOf(planId)).toBeUndefined();
+    expect(await readDetail(planId)).toBeUndefined();
     const times = { stopMs: expect.any(Number) as number, placeMs: expect.any(Number) as number };
     const expected = { ...times, resumeMs: 20, firstTokenMs: 30 };
     expect(await said(next!, run(20, 50))).toEqual({ action: 'continue', moveTimes: expected });
-    expect(await detailOf(planId)).toEqual(expected);
+    expect(await readDetail(planId)).toEqual(expected);
     expect(await said(next!, run(20, 50))).toEqual({ action: 'continue' });
 
     // The attempt ended before its first token, so the next attempt is no move.
@@ -126,12 +126,12 @@ describe('a move', () => {
     await test.fail(third!, 0, { countsAsFailure: true, retryable: true });
     const [fourth] = await claim();
     expect(await said(fourth!, run(1, 2))).toEqual({ action: 'continue' });
-    expect(await detailOf(late.planId)).toBeUndefined();
+    expect(await readDetail(late.planId)).toBeUndefined();
 
     // A request that no worker ran has nothing to stop. Its completion reports the times as a save does.
     const other = await execute([{ requestId: SECOND, toServerId: 'b' }]);
     const [bound] = await claim();
-    const segment = segmentOf(bound!, 4);
+    const segment = buildSegment(bound!, 4);
     const done = await requests.complete(pool, {
       ...test.fence(bound!),
       ...segment,
@@ -139,7 +139,7 @@ describe('a move', () => {
       run: run(1, 7),
     });
     expect(done.moveTimes).toMatchObject({ stopMs: 0, resumeMs: 1, firstTokenMs: 6 });
-    expect(await detailOf(other.planId)).toEqual(done.moveTimes);
+    expect(await readDetail(other.planId)).toEqual(done.moveTimes);
   });
 
   it('is sent once, repeated until it is confirmed, and identified by its planId', async () => {
@@ -163,16 +163,16 @@ describe('a move', () => {
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     const done = await test.complete(claimed, 4);
     expect(done).toMatchObject({ state: 'finished', groupAccepted: true, roundId: 'r1' });
-    expect(await statesOf(planId)).toEqual(['completed-first']);
+    expect(await readStates(planId)).toEqual(['completed-first']);
     expect(await rounds.due(pool)).toMatchObject({ moving: 0 });
     const late = await execute([{ requestId: FIRST, toServerId: 'b' }]);
-    expect(await statesOf(late.planId)).toEqual(['completed-first']);
+    expect(await readStates(late.planId)).toEqual(['completed-first']);
   });
 
   it('only binds a request that no worker runs', async () => {
     const { planId, page } = await execute([{ requestId: SECOND, attempt: '0', toServerId: 'b' }]);
     expect(page).toMatchObject({ aborts: [], pending: true });
-    expect(await statesOf(planId)).toEqual(['moved']);
+    expect(await readStates(planId)).toEqual(['moved']);
     expect((await claim(2)).map(({ boundServerId }) => boundServerId)).toEqual([undefined, 'b']);
   });
 
@@ -183,14 +183,14 @@ describe('a move', () => {
     await aborts.select(pool, { abortId: 'x' });
     const ended = await test.fail(claimed);
     expect(ended.state).toBe('dropped');
-    expect(await statesOf(planId)).toEqual(['superseded']);
+    expect(await readStates(planId)).toEqual(['superseded']);
 
     const second = await runOn();
     const other = await execute([{ requestId: SECOND, toServerId: 'b' }]);
     await test.fail(second);
     await aborts.begin(pool, { abortId: 'y', selector: { job: 'job' }, reason: 'test', keptMs: 60_000 });
     expect(await claim()).toEqual([]);
-    expect(await statesOf(other.planId)).toEqual(['moved']);
+    expect(await readStates(other.planId)).toEqual(['moved']);
     expect(await counts()).toMatchObject({ dropped: 2, cutting: 0, pending: 0 });
     expect(await redis.hexists(test.key(`request:${SECOND}`), 'boundServerId')).toBe(0);
   });
@@ -199,20 +199,20 @@ describe('a move', () => {
     const claimed = await runOn();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     expect(await moves.repeat(pool, { cursor: 0, deadlineMs: -1 })).toMatchObject({ expired: 1, aborts: [] });
-    expect(await statesOf(planId)).toEqual(['expired']);
+    expect(await readStates(planId)).toEqual(['expired']);
     expect(await requests.save(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'continue' });
 
     const again = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     await workers.register(pool, { workerId: 'w', registrationId: 'new', ttlMs: 600_000 });
     expect(await moves.repeat(pool, { cursor: 0, deadlineMs: 60_000 })).toMatchObject({ pending: 1 });
-    expect(await statesOf(again.planId)).toEqual(['moved']);
+    expect(await readStates(again.planId)).toEqual(['moved']);
     expect(await counts()).toMatchObject({ cutting: 0, pending: 2 });
   });
 
   it('is refused with a reason, without effect on other moves of the plan', async () => {
     const refusal = async (move: Partial<KeptMove>, maxMoves = 2) => {
       const { planId } = await execute([{ requestId: FIRST, toServerId: 'b', ...move }], undefined, maxMoves);
-      return statesOf(planId);
+      return readStates(planId);
     };
     await runOn();
     expect(await refusal({ requestId: 'job/none/0' })).toEqual(['refused:unknown-request']);
@@ -231,7 +231,7 @@ describe('a move', () => {
     ]);
     expect(page.refused).toBe(1);
     expect((await moves.status(pool, { planId, cursor: 0, limit: 1 })).cursor).toBe(1);
-    expect(await statesOf(planId)).toEqual(['sent', 'refused:server-full']);
+    expect(await readStates(planId)).toEqual(['sent', 'refused:server-full']);
     // The request is being moved.
     expect(await refusal({})).toEqual(['refused:ending']);
     await servers.drain(pool, { serverId: 'b', deadlineMs: 60_000 });
@@ -257,7 +257,7 @@ describe('a move', () => {
     expect(await test.states('other')).toMatchObject({ dropped: 1, pending: 1 });
     const { planId, page } = await execute([{ requestId: id, toServerId: 'b' }]);
     expect(page.aborts).toEqual([]);
-    expect(await statesOf(planId)).toEqual(['refused:ending']);
+    expect(await readStates(planId)).toEqual(['refused:ending']);
     expect(await test.states('other')).toMatchObject({ dropped: 1, cutting: 0 });
   });
 
@@ -272,7 +272,7 @@ describe('a move', () => {
     ]);
     const transfer = { planId, leaseId, ...holder, targetServerId: target };
     expect(page.leases).toEqual([transfer]);
-    expect(await statesOf(planId)).toEqual(['sent', 'refused:unknown-lease']);
+    expect(await readStates(planId)).toEqual(['sent', 'refused:unknown-lease']);
     // The transfer is sent again until the lease has moved, with the id of the latest plan.
     const repeated = (deadlineMs = 60_000) => moves.repeatLeases(pool, { deadlineMs });
     for (const repeat of [1, 2])
@@ -280,16 +280,16 @@ describe('a move', () => {
     const later = await execute([{ leaseId, toServerId: target }]);
     expect((await repeated()).leases).toEqual([{ ...transfer, planId: later.planId }]);
     expect(await repeated(-1)).toMatchObject({ leases: [], expired: 1 });
-    expect(await statesOf(later.planId)).toEqual(['expired']);
+    expect(await readStates(later.planId)).toEqual(['expired']);
     expect(await rounds.due(pool)).toMatchObject({ moving: 0 });
     await execute([{ leaseId, toServerId: target }]);
     expect(await rounds.due(pool)).toMatchObject({ moving: 1 });
     await leases.transfer(pool, { transferId: 't', acquireId: 'loop', targetServerId: target, ...holder });
-    expect((await statesOf(planId))[0]).toBe('moved');
+    expect((await readStates(planId))[0]).toBe('moved');
     expect(await repeated()).toMatchObject({ leases: [], expired: 0 });
     expect(await rounds.due(pool)).toMatchObject({ moving: 0 });
     await leases.release(pool, [{ acquireId: 'loop' }]);
-    expect((await statesOf(planId))[0]).toBe('completed-first');
+    expect((await readStates(planId))[0]).toBe('completed-first');
   });
 });
 

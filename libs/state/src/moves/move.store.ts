@@ -11,7 +11,7 @@ import {
 } from '@broomwagon/contracts';
 import type { RememberedPrompt } from '../ledger/prompt-memory.store';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 import type { AttemptFence } from '../requests/request.store';
 
 /** A move of a stored plan. Its assumptions are checked when it is sent. */
@@ -123,7 +123,7 @@ interface StoredSettings {
 
 /** Plans and the moves of requests: one script for each method, safe to repeat. */
 @Injectable()
-export class MoveStore extends storeOf({
+export class MoveStore extends createStoreClass({
   callPage: transition<{ cursor?: string }, CallsPage>('moves/calls'),
   /** Sends one page of the moves of a plan. */
   send: transition<{ planId: string; maxMovesPerRequest: number; keptMs: number }, SentMoves>('moves/send'),

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Epoch, WorkerId } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 interface Claimed {
   /** Identity of the request, hashed with `hashOfIdentity`. */
@@ -31,7 +31,7 @@ export interface PartialClaimReply {
 
 /** Keeps, for each request with an id from its client, one generation at a time in all replicas of the gateway. */
 @Injectable()
-export class PartialOwnerStore extends storeOf({
+export class PartialOwnerStore extends createStoreClass({
   claim: transition<PartialClaim, PartialClaimReply>('partials/claim'),
   release: transition<Claimed & { keepsSaved: boolean }, object>('partials/release'),
 }) {}

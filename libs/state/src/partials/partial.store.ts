@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { answerOf } from '../redis';
+import { awaitAnswer } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
 /**
@@ -16,10 +16,10 @@ export class PartialStore {
 
   /** @param partial JSON @param expiresMs time until it is removed @throws BroomwagonError UNAVAILABLE */
   async save(pool: string, identity: string, partial: string, expiresMs: number): Promise<void> {
-    await answerOf(this.redis.set(this.keyOf(pool, identity), partial, 'PX', expiresMs));
+    await awaitAnswer(this.redis.set(this.buildKey(pool, identity), partial, 'PX', expiresMs));
   }
 
-  private keyOf(pool: string, identity: string): string {
+  private buildKey(pool: string, identity: string): string {
     return `${this.keyPrefix}:{${pool}}:partial:${hashOfIdentity(identity)}`;
   }
 }

@@ -4,7 +4,7 @@ import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
  * Cuts bytes into chunks of at most 256 kB; an empty payload is one empty chunk.
  * @throws BroomwagonError PAYLOAD_TOO_LARGE above 64 MiB
  */
-export function chunksOf(bytes: Buffer): Buffer[] {
+export function splitChunks(bytes: Buffer): Buffer[] {
   const size = LIMITS.payloadChunkBytes;
   if (bytes.length > size * LIMITS.payloadChunks) {
     throw new BroomwagonError('PAYLOAD_TOO_LARGE', `A payload of ${bytes.length} bytes is over 64 MiB`);

@@ -49,7 +49,7 @@ const CALLS: [string, () => Promise<unknown>][] = [
 it('names every public call of a store in this file', () => {
   const own = Object.getOwnPropertyNames(Object.getPrototypeOf(FilePayloadStore.prototype));
   const called = new Set(CALLS.map(([name]) => name.split(' ')[0]));
-  const INTERNAL = new Set(['constructor', 'requireRef', 'ownOf', 'read', 'emptyTrash']);
+  const INTERNAL = new Set(['constructor', 'requireRef', 'parseOwnRefs', 'read', 'emptyTrash']);
   expect(own.filter((name) => !called.has(name) && !INTERNAL.has(name))).toEqual([]);
 });
 

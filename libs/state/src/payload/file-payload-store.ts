@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { mkdir, rename, rm, stat, statfs, utimes } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { BroomwagonError } from '@broomwagon/contracts';
-import { pagesOf } from '../library/lists';
+import { splitPages } from '../library/lists';
 import {
-  bytesOf,
+  sumBytes,
   changedMs,
   createOnce,
   FREED,
@@ -13,7 +13,7 @@ import {
   list,
   merge,
   readPayloadFile,
-  receivedOf,
+  countReceived,
   replaceFile,
   syncFolder,
   writePayloadFile,
@@ -30,7 +30,7 @@ import {
   type PayloadUsage,
 } from './payload-store';
 import { TypedFileErrors } from './typed-file-errors';
-import { forgetUsedBytes, usedBytesOf, withUsedBytes, writeUsedBytes } from './used-bytes';
+import { forgetUsedBytes, readUsedBytes, withUsedBytes, writeUsedBytes } from './used-bytes';
 
 /** Folder of swept payloads, `<day>/<path in the store>`. */
 const TRASH = '.trash';
@@ -76,18 +76,18 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   protected async writeChunk(payload: PayloadName, index: number, count: number, chunk: Buffer): Promise<number> {
-    return receivedOf(await this.write(payload, { index, count, chunk }));
+    return countReceived(await this.write(payload, { index, count, chunk }));
   }
 
   protected async find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined> {
-    const found = await readPayloadFile(this.pathOf(payload), index);
+    const found = await readPayloadFile(this.toPath(payload), index);
     if (found === undefined) return this.requireFolder();
     const { header, data } = found;
     return {
-      bytes: bytesOf(header),
+      bytes: sumBytes(header),
       chunkCount: header.count,
       storedAtMs: header.storedAtMs,
-      receivedChunks: receivedOf(header),
+      receivedChunks: countReceived(header),
       chunk: index !== undefined && index < header.count ? data : undefined,
     };
   }
@@ -110,7 +110,7 @@ export class FilePayloadStore extends PayloadStore {
     await this.requireFolder();
     const away: Away = keptMs === undefined ? rm : (path) => this.toTrash(path);
     const removed = await Promise.all(
-      page.map((payload) => this.unlink(this.folderOf(payload), this.pathOf(payload), cutoffMs, away)),
+      page.map((payload) => this.unlink(this.toFolder(payload), this.toPath(payload), cutoffMs, away)),
     );
     return removed.filter(Boolean).length;
   }
@@ -118,7 +118,7 @@ export class FilePayloadStore extends PayloadStore {
   protected async eachOld(cutoffMs: number, pageSize: number, look: LookAtPage): Promise<void> {
     await this.requireFolder();
     for await (const { pool, paths } of this.shards()) {
-      for (const page of pagesOf(paths, pageSize)) {
+      for (const page of splitPages(paths, pageSize)) {
         const found = await Promise.all(page.map((path) => this.oldPayload(pool, path, cutoffMs)));
         const old = found.filter((one) => one !== undefined);
         if (old.length > 0 && (await look(old)) === 'stop') return;
@@ -129,7 +129,7 @@ export class FilePayloadStore extends PayloadStore {
   /** Sets the times of change of the files: the times at which their payloads were last found to have owners. */
   protected async touch(page: readonly PayloadName[]): Promise<void> {
     const now = new Date();
-    await Promise.all(page.map((payload) => ifPresent(utimes(this.pathOf(payload), now, now))));
+    await Promise.all(page.map((payload) => ifPresent(utimes(this.toPath(payload), now, now))));
   }
 
   protected override async emptyTrash(nowMs: number): Promise<void> {
@@ -163,12 +163,12 @@ export class FilePayloadStore extends PayloadStore {
 
   async removeAll(of: PayloadJob): Promise<void> {
     await this.requireFolder();
-    await rm(this.folderOf(of), { recursive: true, force: true });
+    await rm(this.toFolder(of), { recursive: true, force: true });
   }
 
   async usage(of: PayloadJob): Promise<PayloadUsage> {
     await this.requireFolder();
-    const usedBytes = await usedBytesOf(this.folderOf(of));
+    const usedBytes = await readUsedBytes(this.toFolder(of));
     const { bavail, bsize } = await statfs(this.folder);
     return { usedBytes, quotaBytes: Math.min(this.quotaBytes, usedBytes + bavail * bsize) };
   }
@@ -187,15 +187,15 @@ export class FilePayloadStore extends PayloadStore {
 
   private async write(payload: PayloadName, change: Change): Promise<PayloadHeader> {
     await this.requireFolder();
-    const jobFolder = this.folderOf(payload);
+    const jobFolder = this.toFolder(payload);
     await mkdir(jobFolder, { recursive: true });
     return withUsedBytes(jobFolder, async () => {
-      const path = this.pathOf(payload);
+      const path = this.toPath(payload);
       const held = await readPayloadFile(path, 'all');
-      if (held !== undefined && receivedOf(held.header) === held.header.count) {
+      if (held !== undefined && countReceived(held.header) === held.header.count) {
         if (!isSame(held, change)) throw new BroomwagonError('PAYLOAD_EXISTS', 'Another payload has this name');
         // If the payload was freed, something refers to it again.
-        if (await this.unmark(path)) await this.count(jobFolder, bytesOf(held.header), false);
+        if (await this.unmark(path)) await this.count(jobFolder, sumBytes(held.header), false);
         return held.header;
       }
       if (held === undefined && (await changedMs(path)) !== undefined) await this.discard(jobFolder, path, rm);
@@ -208,7 +208,7 @@ export class FilePayloadStore extends PayloadStore {
         chunkBytes: chunks.map((chunk) => chunk?.length ?? null),
         storedAtMs: Date.now(),
       };
-      const added = bytesOf(header) - (held === undefined ? 0 : bytesOf(held.header));
+      const added = sumBytes(header) - (held === undefined ? 0 : sumBytes(held.header));
       // The bytes are counted before they are written: a crash in between counts too much, never too little.
       await this.count(jobFolder, added);
       const present = chunks.filter((chunk) => chunk !== undefined);
@@ -223,7 +223,7 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   private async count(jobFolder: string, addedBytes: number, isBounded = true): Promise<void> {
-    const used = (await usedBytesOf(jobFolder)) + addedBytes;
+    const used = (await readUsedBytes(jobFolder)) + addedBytes;
     if (isBounded && addedBytes > 0 && used > this.quotaBytes) {
       const request = `${used} of ${this.quotaBytes} bytes`;
       throw new BroomwagonError('PAYLOAD_STORE_FULL', `The payloads of the job would take ${request}`);
@@ -248,19 +248,19 @@ export class FilePayloadStore extends PayloadStore {
     const wasFreed = await this.unmark(path);
     // The header of an incomplete file has no valid size.
     if (held === undefined) await forgetUsedBytes(jobFolder);
-    else if (!wasFreed) await this.count(jobFolder, -bytesOf(held.header));
+    else if (!wasFreed) await this.count(jobFolder, -sumBytes(held.header));
   }
 
   /** Marks a payload as freed with a file beside it, or removes the mark. @returns its bytes; -1 if it is missing */
   private async mark(payload: PayloadName, isFreed: boolean): Promise<number> {
-    const path = this.pathOf(payload);
+    const path = this.toPath(payload);
     if ((await readPayloadFile(path)) === undefined) return -1;
-    return withUsedBytes(this.folderOf(payload), async () => {
+    return withUsedBytes(this.toFolder(payload), async () => {
       const held = await readPayloadFile(path);
       if (held === undefined) return -1;
-      const bytes = bytesOf(held.header);
+      const bytes = sumBytes(held.header);
       const changed = isFreed ? await createOnce(path + FREED) : await this.unmark(path);
-      if (changed) await this.count(this.folderOf(payload), isFreed ? -bytes : bytes, false);
+      if (changed) await this.count(this.toFolder(payload), isFreed ? -bytes : bytes, false);
       return bytes;
     });
   }
@@ -301,13 +301,13 @@ export class FilePayloadStore extends PayloadStore {
     }
   }
 
-  private folderOf({ pool, job }: PayloadJob): string {
-    return join(this.folder, pool, folderNameOf(job));
+  private toFolder({ pool, job }: PayloadJob): string {
+    return join(this.folder, pool, toFolderName(job));
   }
 
-  private pathOf(payload: PayloadName): string {
+  private toPath(payload: PayloadName): string {
     const hash = createHash('sha256').update(`${payload.owner}~${payload.name}`).digest('hex');
-    return join(this.folderOf(payload), hash.slice(0, 2), hash.slice(2));
+    return join(this.toFolder(payload), hash.slice(0, 2), hash.slice(2));
   }
 }
 
@@ -315,7 +315,7 @@ export class FilePayloadStore extends PayloadStore {
 const FOLDER_NAME = /^[A-Za-z0-9][A-Za-z0-9._:%-]{0,199}$/;
 
 /** Name of the folder of a job. If the job's name cannot be one, it is `_` and a hash, and the files name the job. */
-function folderNameOf(job: string): string {
+function toFolderName(job: string): string {
   return FOLDER_NAME.test(job) ? job : `_${createHash('sha256').update(job).digest('hex')}`;
 }
 

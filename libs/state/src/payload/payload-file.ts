@@ -19,10 +19,10 @@ export const FREED = '.freed';
 /** Maximum length of a header: 256 chunk sizes and the ids. */
 const HEADER_BYTES = 8_192;
 
-export function bytesOf(header: PayloadHeader): number {
+export function sumBytes(header: PayloadHeader): number {
   return header.chunkBytes.reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
 }
-export function receivedOf(header: PayloadHeader): number {
+export function countReceived(header: PayloadHeader): number {
   return header.chunkBytes.filter((bytes) => bytes !== null).length;
 }
 
@@ -40,12 +40,12 @@ export async function readPayloadFile(
     const { size } = await file.stat();
     const start = await read(file, Math.min(HEADER_BYTES, size), 0);
     const end = start.indexOf(0x0a);
-    const header = headerOf(start.toString('utf8', 0, Math.max(0, end)));
-    if (header === undefined || end + 1 + bytesOf(header) > size) return undefined;
+    const header = parseHeader(start.toString('utf8', 0, Math.max(0, end)));
+    if (header === undefined || end + 1 + sumBytes(header) > size) return undefined;
     if (index === undefined) return { header, data: Buffer.alloc(0) };
     const sizes = header.chunkBytes.map((bytes) => bytes ?? 0);
     const skipped = index === 'all' ? 0 : sizes.slice(0, index).reduce((sum, bytes) => sum + bytes, 0);
-    const length = index === 'all' ? bytesOf(header) : (sizes[index] ?? 0);
+    const length = index === 'all' ? sumBytes(header) : (sizes[index] ?? 0);
     const data = await read(file, length, end + 1 + skipped);
     return data.length < length ? undefined : { header, data };
   } finally {
@@ -65,7 +65,7 @@ async function read(file: FileHandle, length: number, position: number): Promise
   return data.subarray(0, done);
 }
 
-function headerOf(text: string): PayloadHeader | undefined {
+function parseHeader(text: string): PayloadHeader | undefined {
   try {
     return JSON.parse(text) as PayloadHeader;
   } catch {

@@ -1,6 +1,6 @@
 import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
-import { pagesOf } from '../library/lists';
-import { checkChunk, chunksOf } from './chunks';
+import { splitPages } from '../library/lists';
+import { checkChunk, splitChunks } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
 
 /** Size and age of a complete payload. */
@@ -75,7 +75,7 @@ export abstract class PayloadStore {
    */
   async put(payload: PayloadName, bytes: Buffer): Promise<string> {
     const ref = formatPayloadRef(this.driver, payload);
-    await this.writeAll(payload, chunksOf(bytes));
+    await this.writeAll(payload, splitChunks(bytes));
     return ref;
   }
 
@@ -131,9 +131,9 @@ export abstract class PayloadStore {
    * @returns the bytes of each; undefined for a reference without a payload, or of another store
    */
   async free(refs: readonly string[]): Promise<(number | undefined)[]> {
-    const own = this.ownOf(refs);
+    const own = this.parseOwnRefs(refs);
     const bytes = new Map<string, number>();
-    for (const page of pagesOf([...own])) {
+    for (const page of splitPages([...own])) {
       const found = await this.setFreed(page, true);
       for (const [position, [ref]] of page.entries()) bytes.set(ref, found[position]!);
     }
@@ -153,7 +153,8 @@ export abstract class PayloadStore {
    */
   async remove(refs: readonly string[], cutoffMs?: number): Promise<number> {
     let removed = 0;
-    for (const page of pagesOf([...this.ownOf(refs).values()])) removed += await this.removePage(page, cutoffMs);
+    for (const page of splitPages([...this.parseOwnRefs(refs).values()]))
+      removed += await this.removePage(page, cutoffMs);
     return removed;
   }
 
@@ -193,7 +194,7 @@ export abstract class PayloadStore {
       return sweep.isRefused ? 'stop' : others.length;
     });
     if (sweep.isRefused) return sweep;
-    for (const page of pagesOf(orphans, pageSize)) {
+    for (const page of splitPages(orphans, pageSize)) {
       // A payload may have got an owner since the first check.
       const [, others] = await split(page);
       if (others.length > 0) sweep.removed += await this.removePage(others, cutoffMs, SWEPT_KEPT_MS);
@@ -247,7 +248,7 @@ export abstract class PayloadStore {
   protected async emptyTrash(_nowMs: number): Promise<void> {}
 
   /** References of this store, with their names. */
-  private ownOf(refs: readonly string[]): Map<string, PayloadName> {
+  private parseOwnRefs(refs: readonly string[]): Map<string, PayloadName> {
     const own = new Map<string, PayloadName>();
     for (const ref of refs) {
       try {

@@ -2,7 +2,7 @@ import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contract
 import type { RedisClient } from '../redis-cluster';
 import type { RedisLink } from '../redis-link';
 import type { RedisMemory } from '../redis-memory';
-import { answerOf, timeOf } from '../redis';
+import { awaitAnswer, readTime } from '../redis';
 import { FunctionRunner, transition } from '../library/function-runner';
 import { groupBy } from '../library/lists';
 import type { PayloadName } from './payload-ref';
@@ -55,15 +55,15 @@ export class RedisPayloadStore extends PayloadStore {
       for (const [index, chunk] of chunks.entries()) await this.writeChunk(payload, index, chunks.length, chunk);
     } catch (error) {
       // If this fails too, the sweep of orphans removes the chunks.
-      const items = [itemOf(payload)];
-      await this.scripts.run(REMOVE, jobOf(payload), { items, incomplete: true }).catch(() => undefined);
+      const items = [toItem(payload)];
+      await this.scripts.run(REMOVE, toJobKey(payload), { items, incomplete: true }).catch(() => undefined);
       throw error;
     }
   }
 
   protected async writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number> {
-    const job = jobOf(payload);
-    const args = { item: itemOf(payload), index, count, quotaBytes: this.quotaBytes };
+    const job = toJobKey(payload);
+    const args = { item: toItem(payload), index, count, quotaBytes: this.quotaBytes };
     // One connection keeps the order, so the job is in the registry before its chunks are stored.
     try {
       const [, reply] = await Promise.all([
@@ -82,7 +82,7 @@ export class RedisPayloadStore extends PayloadStore {
   }
 
   protected async find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined> {
-    const key = `${this.scripts.rootKey(jobOf(payload))}:item:${itemOf(payload)}`;
+    const key = `${this.scripts.rootKey(toJobKey(payload))}:item:${toItem(payload)}`;
     const fields = ['count', 'bytes', 'at', ...(index === undefined ? [] : [String(index)])];
     const [[count, bytes, at, chunk], present] = await available(
       Promise.all([this.redis.hmgetBuffer(key, ...fields), this.redis.hlen(key)]),
@@ -105,14 +105,14 @@ export class RedisPayloadStore extends PayloadStore {
   }
 
   nowMs(): Promise<number> {
-    return available(timeOf(this.redis));
+    return available(readTime(this.redis));
   }
 
   protected async setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]> {
     const bytes = new Map<PayloadName, number>();
     for (const [job, payloads] of byJob(page.map(([, payload]) => payload))) {
       if (!isFreed) await this.scripts.run(REMEMBER_JOB, REGISTRY, { job });
-      const reply = await this.scripts.run(FREE, job, { items: payloads.map(itemOf), hold: !isFreed });
+      const reply = await this.scripts.run(FREE, job, { items: payloads.map(toItem), hold: !isFreed });
       for (const [position, payload] of payloads.entries()) bytes.set(payload, reply.bytes[position]!);
     }
     return page.map(([, payload]) => bytes.get(payload)!);
@@ -121,7 +121,7 @@ export class RedisPayloadStore extends PayloadStore {
   protected async removePage(page: readonly PayloadName[], cutoffMs?: number, keepMs?: number): Promise<number> {
     let removed = 0;
     for (const [job, payloads] of byJob(page)) {
-      removed += (await this.scripts.run(REMOVE, job, { items: payloads.map(itemOf), cutoffMs, keepMs })).removed;
+      removed += (await this.scripts.run(REMOVE, job, { items: payloads.map(toItem), cutoffMs, keepMs })).removed;
     }
     return removed;
   }
@@ -130,12 +130,12 @@ export class RedisPayloadStore extends PayloadStore {
     for await (const job of this.jobs()) {
       let skip = 0;
       for (let isLast = false; !isLast;) {
-        const key = this.indexOf(job);
+        const key = this.buildIndexKey(job);
         const items = await available(this.redis.zrangebyscore(key, '-inf', cutoffMs, 'LIMIT', skip, pageSize));
         const isEmpty = items.length === 0 && (await available(this.redis.exists(key))) === 0;
         if (isEmpty) await this.scripts.run(FORGET_JOB, REGISTRY, { job, cutoffMs });
         isLast = items.length < pageSize;
-        const stay = items.length === 0 ? 0 : await look(items.map((item) => payloadOf(job, item)));
+        const stay = items.length === 0 ? 0 : await look(items.map((item) => parseItem(job, item)));
         if (stay === 'stop') return;
         skip += stay;
       }
@@ -145,15 +145,15 @@ export class RedisPayloadStore extends PayloadStore {
   protected async touch(page: readonly PayloadName[]): Promise<void> {
     const nowMs = await this.nowMs();
     for (const [job, payloads] of byJob(page)) {
-      const scores = payloads.flatMap((payload) => [String(nowMs), itemOf(payload)]);
-      await available(this.redis.zadd(this.indexOf(job), 'XX', ...scores));
+      const scores = payloads.flatMap((payload) => [String(nowMs), toItem(payload)]);
+      await available(this.redis.zadd(this.buildIndexKey(job), 'XX', ...scores));
     }
   }
 
   async countAll(): Promise<number> {
     let count = 0;
     for await (const job of this.jobs()) {
-      count += await available(this.redis.zcard(this.indexOf(job)));
+      count += await available(this.redis.zcard(this.buildIndexKey(job)));
     }
     return count;
   }
@@ -170,9 +170,9 @@ export class RedisPayloadStore extends PayloadStore {
   }
 
   async removeAll(of: PayloadJob): Promise<void> {
-    const job = jobOf(of);
+    const job = toJobKey(of);
     for (let items: string[]; ;) {
-      items = await available(this.redis.zrange(this.indexOf(job), '0', String(LIMITS.page - 1)));
+      items = await available(this.redis.zrange(this.buildIndexKey(job), '0', String(LIMITS.page - 1)));
       if (items.length === 0) break;
       await this.scripts.run(REMOVE, job, { items });
     }
@@ -180,7 +180,7 @@ export class RedisPayloadStore extends PayloadStore {
   }
 
   async usage(of: PayloadJob): Promise<PayloadUsage> {
-    const used = await available(this.redis.hget(`${this.scripts.rootKey(jobOf(of))}:meta`, 'usedBytes'));
+    const used = await available(this.redis.hget(`${this.scripts.rootKey(toJobKey(of))}:meta`, 'usedBytes'));
     const usedBytes = Number(used ?? 0);
     return { usedBytes, quotaBytes: Math.min(this.quotaBytes, usedBytes + (this.memory?.freeBytes() ?? Infinity)) };
   }
@@ -202,7 +202,7 @@ export class RedisPayloadStore extends PayloadStore {
   }
 
   /** Key of the index of payloads, by the time they were stored or last found to have an owner, milliseconds. */
-  private indexOf(job: string): string {
+  private buildIndexKey(job: string): string {
     return `${this.scripts.rootKey(job)}:index`;
   }
 
@@ -213,21 +213,21 @@ export class RedisPayloadStore extends PayloadStore {
 
 /** @throws BroomwagonError UNAVAILABLE */
 function available<T>(answer: Promise<T>): Promise<T> {
-  return answerOf(answer, 'The payload store');
+  return awaitAnswer(answer, 'The payload store');
 }
 
 /** Name of a job of a pool in keys: root of its keys, and member of the registry. */
-function jobOf({ pool, job }: PayloadJob): string {
+function toJobKey({ pool, job }: PayloadJob): string {
   return `${pool}/${job}`;
 }
-function payloadOf(job: string, item: string): PayloadName {
+function parseItem(job: string, item: string): PayloadName {
   const [slash, end] = [job.indexOf('/'), item.lastIndexOf('~')];
   const of = { pool: job.slice(0, slash), job: job.slice(slash + 1) };
   return { ...of, owner: item.slice(0, end), name: item.slice(end + 1) };
 }
 function byJob(payloads: readonly PayloadName[]): Map<string, PayloadName[]> {
-  return groupBy(payloads, jobOf);
+  return groupBy(payloads, toJobKey);
 }
-function itemOf({ owner, name }: PayloadName): string {
+function toItem({ owner, name }: PayloadName): string {
   return `${owner}~${name}`;
 }

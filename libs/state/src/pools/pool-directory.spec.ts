@@ -16,7 +16,12 @@ it('lets a pool without periodic work fall asleep, and wakes it with its next ca
   await directory.review(nowMs);
   await directory.review(nowMs + 60_000);
   expect(await directory.awake()).toEqual([pool]);
-  expect(await directory.activityOf(pool)).toMatchObject({ awake: true, inUse: ['live workers'], servers: 0, jobs: 0 });
+  expect(await directory.readActivity(pool)).toMatchObject({
+    awake: true,
+    inUse: ['live workers'],
+    servers: 0,
+    jobs: 0,
+  });
 
   await test.workers.deregister(pool, { workerId, workerEpoch });
   await test.sweep();
@@ -46,7 +51,7 @@ it('lets a pool without periodic work fall asleep, and wakes it with its next ca
   await test.sweep();
 
   // A loading engine is probed until it answers, but keeps no pool awake after an hour without an answer.
-  const isAwake = async () => (await directory.activityOf(pool)).awake;
+  const isAwake = async () => (await directory.readActivity(pool)).awake;
   expect(await isAwake()).toBe(false);
   await test.server('s2', 1, { probe: undefined });
   expect(await isAwake()).toBe(true);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { BroomwagonError, POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
-import { answerOf } from '../redis';
+import { awaitAnswer } from '../redis';
 import { transition, FunctionRunner } from '../library/function-runner';
 
 /** Activity of a pool. */
@@ -51,14 +51,14 @@ export class PoolDirectory {
         field: 'pool',
       });
     }
-    await answerOf(this.redis.sadd(this.allKey, pool));
-    await answerOf(this.redis.sadd(this.awakeKey, pool));
+    await awaitAnswer(this.redis.sadd(this.allKey, pool));
+    await awaitAnswer(this.redis.sadd(this.awakeKey, pool));
     this.known.add(pool);
   }
 
   /** All pools, sorted. @throws BroomwagonError UNAVAILABLE */
   async list(): Promise<PoolName[]> {
-    return this.stillKnown(await answerOf(this.redis.smembers(this.allKey)));
+    return this.stillKnown(await awaitAnswer(this.redis.smembers(this.allKey)));
   }
 
   /**
@@ -68,13 +68,13 @@ export class PoolDirectory {
    */
   async deployment(): Promise<string | undefined> {
     const key = `${this.keyPrefix}:deployment`;
-    const isMade = await answerOf(this.redis.set(key, randomUUID(), 'NX'));
-    return isMade ? undefined : ((await answerOf(this.redis.get(key))) ?? undefined);
+    const isMade = await awaitAnswer(this.redis.set(key, randomUUID(), 'NX'));
+    return isMade ? undefined : ((await awaitAnswer(this.redis.get(key))) ?? undefined);
   }
 
   /** Pools that are awake, sorted. @throws BroomwagonError UNAVAILABLE */
   async awake(): Promise<PoolName[]> {
-    return this.stillKnown(await answerOf(this.redis.smembers(this.awakeKey)));
+    return this.stillKnown(await awaitAnswer(this.redis.smembers(this.awakeKey)));
   }
 
   /**
@@ -88,20 +88,20 @@ export class PoolDirectory {
   /** Pools that are asleep, sorted. @throws BroomwagonError UNAVAILABLE */
   async asleep(): Promise<PoolName[]> {
     // Two calls: in a Cluster the two sets are on different nodes.
-    const awake = new Set(await answerOf(this.redis.smembers(this.awakeKey)));
-    const all = await answerOf(this.redis.smembers(this.allKey));
+    const awake = new Set(await awaitAnswer(this.redis.smembers(this.awakeKey)));
+    const all = await awaitAnswer(this.redis.smembers(this.allKey));
     return all.filter((pool) => !awake.has(pool)).sort();
   }
 
   /** @throws BroomwagonError UNAVAILABLE */
-  activityOf(pool: PoolName): Promise<PoolActivity> {
+  readActivity(pool: PoolName): Promise<PoolActivity> {
     return this.scripts.run(activity, pool, {});
   }
 
   /** Lets pools that have been idle for a while fall asleep. @throws BroomwagonError UNAVAILABLE */
   async review(nowMs = Date.now()): Promise<void> {
     for (const pool of await this.awake()) {
-      if ((await this.activityOf(pool)).awake) {
+      if ((await this.readActivity(pool)).awake) {
         this.idleSinceMs.delete(pool);
         continue;
       }
@@ -110,7 +110,7 @@ export class PoolDirectory {
       if (nowMs - sinceMs < SLEEPS_AFTER_MS) continue;
       this.idleSinceMs.delete(pool);
       this.known.delete(pool);
-      await answerOf(this.redis.srem(this.awakeKey, pool));
+      await awaitAnswer(this.redis.srem(this.awakeKey, pool));
       await this.wakeIfBusy(pool);
     }
   }
@@ -123,8 +123,8 @@ export class PoolDirectory {
   /** Removes a deleted pool. @throws BroomwagonError UNAVAILABLE */
   async remove(pool: PoolName): Promise<void> {
     this.known.delete(pool);
-    await answerOf(this.redis.srem(this.awakeKey, pool));
-    await answerOf(this.redis.srem(this.allKey, pool));
+    await awaitAnswer(this.redis.srem(this.awakeKey, pool));
+    await awaitAnswer(this.redis.srem(this.allKey, pool));
   }
 
   /** Forgets pools that Redis has lost, so that their next {@link add} enters them again. @returns the pools, sorted */
@@ -134,6 +134,6 @@ export class PoolDirectory {
   }
 
   private async wakeIfBusy(pool: PoolName): Promise<void> {
-    if ((await this.activityOf(pool)).awake) await answerOf(this.redis.sadd(this.awakeKey, pool));
+    if ((await this.readActivity(pool)).awake) await awaitAnswer(this.redis.sadd(this.awakeKey, pool));
   }
 }

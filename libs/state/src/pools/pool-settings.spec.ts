@@ -50,7 +50,7 @@ describe('settings of a pool', () => {
 
   it('let the policy in force decide until all of 300 servers are scored for the other, then that one at once', async () => {
     await Promise.all(Array.from({ length: 300 }, (_, n) => test.server(`server-${n}`)));
-    await worker.placesOf(3);
+    await worker.acquirePlaces(3);
     const { version, nextPolicy } = await test.pools.configure(test.pool, { policy: 'round-robin' });
     expect(nextPolicy).toBe('round-robin');
     let { cursor } = await test.servers.rescore(test.pool, {});

@@ -9,7 +9,7 @@ import {
   type RoutingPolicy,
 } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 import type { WaiterAnswers } from '../leases/grants';
 
 /** Settings of a pool, and whether its servers are scored by them. */
@@ -51,7 +51,7 @@ export interface SettingsHistory {
 
 /** Settings and totals of pools. */
 @Injectable()
-export class PoolStore extends storeOf({
+export class PoolStore extends createStoreClass({
   /** Pauses the pool, or resumes it and grants free room to waiters. `overdueOnly`: resumes it at its deadline. */
   pause: transition<{ paused: boolean; deadlineMs?: number; overdueOnly?: boolean }, PausePoolReply & WaiterAnswers>(
     'pools/pause',
@@ -70,16 +70,16 @@ export class PoolStore extends storeOf({
   ): Promise<StoredSettings> {
     const texts: Record<string, string> = {};
     for (const name of POOL_SETTING_NAMES) if (set[name] != null) texts[name] = String(set[name]);
-    return settingsOf(await this.runner.run(configurePool, pool, { set: texts, reset, ifVersion }));
+    return toSettings(await this.runner.run(configurePool, pool, { set: texts, reset, ifVersion }));
   }
 
   /** Puts the next policy in force, after a pass over all servers that started when the settings had this version. */
   async finish(pool: string, version: number): Promise<StoredSettings> {
-    return settingsOf(await this.runner.run(TRANSITIONS.finish, pool, { version }));
+    return toSettings(await this.runner.run(TRANSITIONS.finish, pool, { version }));
   }
 
   async settings(pool: string): Promise<StoredSettings> {
-    return settingsOf(await this.runner.run(configurePool, pool, { set: {}, reset: [] }));
+    return toSettings(await this.runner.run(configurePool, pool, { set: {}, reset: [] }));
   }
 
   /** The last versions of the settings, latest first. */
@@ -90,7 +90,7 @@ export class PoolStore extends storeOf({
   }
 }
 
-function settingsOf({ settings, ...rest }: RawSettings): StoredSettings {
+function toSettings({ settings, ...rest }: RawSettings): StoredSettings {
   return { ...rest, settings: namedSettings(settings) };
 }
 

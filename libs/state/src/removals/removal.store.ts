@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 /** Terms for the removal of payloads to which nothing refers any more. */
 export interface RemovalTerms {
@@ -24,7 +24,7 @@ export interface RemovalLook {
 
 /** The queue of payloads that transitions have freed. */
 @Injectable()
-export class RemovalStore extends storeOf({
+export class RemovalStore extends createStoreClass({
   /** One page of payloads to weigh and to remove. Nothing may refer to a payload that is due. */
   look: transition<RemovalTerms, RemovalLook>('removals/look'),
   /** Notes the bytes of unweighed payloads. A payload without bytes is missing in the payload store. */

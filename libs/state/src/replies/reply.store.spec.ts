@@ -23,7 +23,7 @@ const keyed = (key: string, changes: Partial<KeyedRequest> = {}): KeyedRequest =
   ...changes,
 });
 const failing = (failure: Error) => ({ process: () => Promise.reject(failure) });
-const codeOf = (call: Promise<unknown>) => call.catch((error: BroomwagonError) => error.code);
+const catchCode = (call: Promise<unknown>) => call.catch((error: BroomwagonError) => error.code);
 
 describe('a repeat', () => {
   it('gets the first reply, in its scope only', async () => {
@@ -31,14 +31,14 @@ describe('a repeat', () => {
     expect(await store.once(keyed('first'))).toEqual({ reply, isRepeat: false });
     expect(await store.once(keyed('first'))).toEqual({ reply, isRepeat: true });
     expect(await store.once(keyed('first', { scope: 'another' }))).toEqual({ reply, isRepeat: false });
-    expect(await codeOf(store.once(keyed('first', { request: { body: 2 } })))).toBe('IDEMPOTENCY_KEY_REUSED');
+    expect(await catchCode(store.once(keyed('first', { request: { body: 2 } })))).toBe('IDEMPOTENCY_KEY_REUSED');
     expect(await store.once(keyed('first'))).toEqual({ reply, isRepeat: true });
   });
 
   it('gets `isInterrupted` after an error that leaves the outcome open, and after no other error', async () => {
-    expect(await codeOf(store.once(keyed('lost', failing(lost))))).toBe('TIMEOUT');
+    expect(await catchCode(store.once(keyed('lost', failing(lost))))).toBe('TIMEOUT');
     expect((await store.once(keyed('lost'))).reply).toEqual({ isInterrupted: true });
-    expect(await codeOf(store.once(keyed('refused', failing(new BroomwagonError('FENCED', 'no')))))).toBe('FENCED');
+    expect(await catchCode(store.once(keyed('refused', failing(new BroomwagonError('FENCED', 'no')))))).toBe('FENCED');
     expect((await store.once(keyed('refused'))).reply).toEqual({ isInterrupted: false });
   });
 
@@ -57,7 +57,7 @@ it('leaves mark and record to a replica that has taken over from a stalled one',
   };
   await store.once(keyed('stall', { process }));
   expect(await redis.get(mark)).toBe('another replica');
-  expect(await codeOf(store.once(keyed('stall')))).toBe('REQUEST_IN_PROGRESS');
+  expect(await catchCode(store.once(keyed('stall')))).toBe('REQUEST_IN_PROGRESS');
   await redis.del(mark);
   expect((await store.once(keyed('stall'))).reply).toEqual({ isInterrupted: true });
 });
@@ -67,7 +67,7 @@ it('bounds the keys of a scope, without keys that are free again', async () => {
   const use = (key: string, changes: Partial<KeyedRequest> = {}) =>
     small.once(keyed(key, { scope: 'busy', ...changes }));
   await use('1');
-  for (const key of ['a', 'b', 'c']) await codeOf(use(key, failing(new BroomwagonError('FENCED', 'no'))));
+  for (const key of ['a', 'b', 'c']) await catchCode(use(key, failing(new BroomwagonError('FENCED', 'no'))));
   await use('2');
   const refusal = await use('3').catch((error: BroomwagonError) => error);
   expect(refusal).toMatchObject({ code: 'RATE_LIMITED' });

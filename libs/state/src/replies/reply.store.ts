@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { BroomwagonError } from '@broomwagon/contracts';
-import { answerOf } from '../redis';
+import { awaitAnswer } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
 /** How long a record is kept for a repeat, milliseconds. */
@@ -65,10 +65,10 @@ export class ReplyStore {
    *   `process`
    */
   async once(keyed: KeyedRequest): Promise<{ reply: object; isRepeat: boolean }> {
-    const name = `${this.keyPrefix}:replies:{${digestOf([keyed.scope, keyed.key])}}`;
-    const fingerprint = digestOf(keyed.request);
+    const name = `${this.keyPrefix}:replies:{${computeDigest([keyed.scope, keyed.key])}}`;
+    const fingerprint = computeDigest(keyed.request);
     const run: Run = { name, mark: `${name}:running`, value: randomUUID() };
-    if ((await answerOf(this.redis.set(run.mark, run.value, 'PX', RUNNING_MS, 'NX'))) === null) {
+    if ((await awaitAnswer(this.redis.set(run.mark, run.value, 'PX', RUNNING_MS, 'NX'))) === null) {
       const reply = (await this.read(name, fingerprint))?.reply;
       if (reply !== undefined) return { reply, isRepeat: true };
       throw inProgress();
@@ -88,11 +88,11 @@ export class ReplyStore {
 
   /** Writes the record without a reply, within the bound of the scope. */
   private async begin(run: Run, scope: string, fingerprint: string): Promise<void> {
-    const counter = this.counterOf(scope);
-    const keys = await answerOf(this.redis.incr(counter));
-    await answerOf(this.redis.pexpire(counter, KEPT_MS, 'NX'));
+    const counter = this.buildCounterKey(scope);
+    const keys = await awaitAnswer(this.redis.incr(counter));
+    await awaitAnswer(this.redis.pexpire(counter, KEPT_MS, 'NX'));
     if (keys > this.mostKeys) {
-      const retryAfterMs = Math.max(1, await answerOf(this.redis.pttl(counter)));
+      const retryAfterMs = Math.max(1, await awaitAnswer(this.redis.pttl(counter)));
       const message = `This token has used ${this.mostKeys} Idempotency-Keys within a day; send changes without one`;
       throw new BroomwagonError('RATE_LIMITED', message, { retryAfterMs });
     }
@@ -106,7 +106,7 @@ export class ReplyStore {
     } catch (error) {
       if (!keyed.mayHaveEffect(error)) {
         await this.write(run, undefined).catch(() => undefined);
-        await this.redis.decr(this.counterOf(keyed.scope)).catch(() => undefined);
+        await this.redis.decr(this.buildCounterKey(keyed.scope)).catch(() => undefined);
       }
       throw error;
     }
@@ -114,12 +114,12 @@ export class ReplyStore {
     return reply;
   }
 
-  private counterOf(scope: string): string {
-    return `${this.keyPrefix}:reply-keys:${digestOf(scope)}`;
+  private buildCounterKey(scope: string): string {
+    return `${this.keyPrefix}:reply-keys:${computeDigest(scope)}`;
   }
 
   private async read(name: string, fingerprint: string): Promise<StoredReply | undefined> {
-    const text = await answerOf(this.redis.get(name));
+    const text = await awaitAnswer(this.redis.get(name));
     const stored = text === null ? undefined : (JSON.parse(text) as StoredReply);
     if (stored !== undefined && stored.fingerprint !== fingerprint) {
       throw new BroomwagonError('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used for another request', {
@@ -132,7 +132,7 @@ export class ReplyStore {
   /** Writes the record, or deletes it if `record` is undefined. @returns false if another replica has the mark */
   private async write({ name, mark, value }: Run, record: StoredReply | undefined): Promise<boolean> {
     const text = record === undefined ? '' : JSON.stringify(record);
-    return (await answerOf(this.redis.eval(WRITE, 2, mark, name, value, text, KEPT_MS))) === 1;
+    return (await awaitAnswer(this.redis.eval(WRITE, 2, mark, name, value, text, KEPT_MS))) === 1;
   }
 }
 
@@ -141,6 +141,6 @@ function inProgress(): BroomwagonError {
   return new BroomwagonError('REQUEST_IN_PROGRESS', message, { retryAfterMs: 1_000 });
 }
 
-function digestOf(value: unknown): string {
+function computeDigest(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex');
 }

@@ -1,6 +1,6 @@
 import type { Claim } from '@broomwagon/contracts';
 import { afterAll, beforeEach, expect, it } from 'vitest';
-import { segmentOf, TestPools, type TestRound } from '../rounds/test-pools.fixture';
+import { buildSegment, TestPools, type TestRound } from '../rounds/test-pools.fixture';
 
 const test = new TestPools();
 const { requests, workers } = test;
@@ -12,9 +12,9 @@ const open = (extra: Partial<TestRound> = {}) =>
   test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 1, samples: 1, timeoutMs: 1_000, ...extra });
 const claim = async () => (await test.claim(1))[0] as Claim;
 const save = (of: Claim, generatedMs: number, tokens = 1) =>
-  requests.save(test.pool, { ...test.fence(of), ...segmentOf(of, tokens), generatedMs });
+  requests.save(test.pool, { ...test.fence(of), ...buildSegment(of, tokens), generatedMs });
 const fail = (of: Claim, generatedMs?: number) =>
-  requests.fail(test.pool, { ...test.fence(of), ...segmentOf(of, 2), ...RETURNED, generatedMs });
+  requests.fail(test.pool, { ...test.fence(of), ...buildSegment(of, 2), ...RETURNED, generatedMs });
 
 it('adds up the times in which attempts of a sample have generated tokens, however they end', async () => {
   await open();
@@ -53,7 +53,7 @@ it.each([
     const [first, second] = (await test.claim(2)) as [Claim, Claim];
     await save(second, 400, tokens);
     await test.complete(first);
-    const ended = { ...test.fence(second), ...segmentOf(second, tokens), ...RETURNED, generatedMs: 400 };
+    const ended = { ...test.fence(second), ...buildSegment(second, tokens), ...RETURNED, generatedMs: 400 };
     expect(await requests.fail(test.pool, ended)).toMatchObject({ state: 'unfinished' });
     const { trainerEpoch } = round;
     await test.readAndClose(round);

@@ -20,12 +20,12 @@ const lose = (name: string) => redis.unlink(test.key(name));
 const claim = (max: number) => test.claim(max);
 const counts = () => test.states();
 const lost = async () => (await rounds.due(pool)).lostEntries;
-const idsOf = (given: readonly Claim[]) => given.map(({ requestId }) => requestId);
+const listIds = (given: readonly Claim[]) => given.map(({ requestId }) => requestId);
 
 describe('after records to which an index refers are lost, a script', () => {
   it('fails the group of a lost pending request, and grants the other requests', async () => {
     await lose('request:job/g0/1');
-    expect(idsOf(await claim(10))).toEqual(['job/g0/0', 'job/g1/0', 'job/g1/1', 'job/g2/0', 'job/g2/1']);
+    expect(listIds(await claim(10))).toEqual(['job/g0/0', 'job/g1/0', 'job/g1/1', 'job/g2/0', 'job/g2/1']);
     expect(await rounds.status(pool, { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
     expect(await counts()).toMatchObject({ submitted: 6, pending: 0, claimed: 4, dropped: 2 });
     expect(await lost()).toBe(1);
@@ -44,7 +44,7 @@ describe('after records to which an index refers are lost, a script', () => {
   it('drops the requests of a lost group', async () => {
     expect(await claim(1)).toHaveLength(1);
     await lose('group:job/g0');
-    expect(idsOf(await claim(10))).toEqual(['job/g1/0', 'job/g1/1', 'job/g2/0', 'job/g2/1']);
+    expect(listIds(await claim(10))).toEqual(['job/g1/0', 'job/g1/1', 'job/g2/0', 'job/g2/1']);
     await workers.deregister(pool, holder);
     for (let more = true; more;) ({ more } = await requests.expiredAttempts(pool));
     expect(await counts()).toMatchObject({ submitted: 6, pending: 4, claimed: 0, dropped: 2 });
@@ -267,7 +267,7 @@ describe('after records to which an index refers are lost, a script', () => {
     await redis.zadd(test.key('job-pending:job'), 1, 'job/g0/0');
     await redis.zadd(test.key('jobs:claimable'), 1, job);
     const { grants } = await requests.grantClaims(pool);
-    expect(grants.map(({ replyTo, claims: given }) => [replyTo, idsOf(given)])).toEqual([
+    expect(grants.map(({ replyTo, claims: given }) => [replyTo, listIds(given)])).toEqual([
       ['inbox.second', ['job/g0/0']],
     ]);
     expect(await requests.expireClaims(pool)).toEqual({ replyTo: [], more: false });

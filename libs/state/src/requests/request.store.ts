@@ -18,7 +18,7 @@ import {
   type MoveTimes,
 } from '@broomwagon/contracts';
 import { FunctionRunner, transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 /** The attempt and worker epoch that fence every call about a request. */
 export type AttemptFence = Pick<CompleteRequest, 'requestId' | 'attempt' | 'workerId' | 'workerEpoch'>;
@@ -108,7 +108,7 @@ const GRANTS_PER_SCRIPT = 64;
 
 /** The transitions of requests: one script each, safe to repeat. */
 @Injectable()
-export class RequestStore extends storeOf({
+export class RequestStore extends createStoreClass({
   /** One page of inboxes whose claims have waited long enough; they get an empty answer, or POOL_PAUSED. */
   expireClaims: transition<object, { replyTo: string[]; paused?: UnservedReason; more: boolean }>(
     'requests/expire-claims',

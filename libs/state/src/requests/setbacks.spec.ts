@@ -1,6 +1,6 @@
 import type { Claim, FailReason, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { segmentOf, TestPools } from '../rounds/test-pools.fixture';
+import { buildSegment, TestPools } from '../rounds/test-pools.fixture';
 
 const test = new TestPools();
 const POLICY: TailPolicy = { name: 'wait', overProvision: 1, maxFailures: 2 };
@@ -36,7 +36,7 @@ async function endOn(
   const taken = await claim();
   const { state } = await test.requests.fail(test.pool, {
     ...test.fence(taken),
-    ...(tokens > 0 ? segmentOf(taken, tokens) : { tokens }),
+    ...(tokens > 0 ? buildSegment(taken, tokens) : { tokens }),
     reason,
     retryable: true,
     countsAsFailure: !isUnserved,

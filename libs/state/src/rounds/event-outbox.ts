@@ -1,5 +1,5 @@
 import type { PoolName } from '@broomwagon/contracts';
-import { answerOf } from '../redis';
+import { awaitAnswer } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
 /** An event as a transition wrote it. */
@@ -32,13 +32,15 @@ export class EventOutbox {
    * relays them. @throws UNAVAILABLE
    */
   async take(pool: PoolName): Promise<RolloutEvent[]> {
-    const entries = await answerOf(this.redis.xrange(this.keyOf(pool), '-', '+', 'COUNT', PAGE));
-    return entries.length > 0 && (await answerOf(this.isRelay(`${this.keyOf(pool)}Relay`))) ? eventsOf(entries) : [];
+    const entries = await awaitAnswer(this.redis.xrange(this.buildKey(pool), '-', '+', 'COUNT', PAGE));
+    return entries.length > 0 && (await awaitAnswer(this.isRelay(`${this.buildKey(pool)}Relay`)))
+      ? parseEvents(entries)
+      : [];
   }
 
   /** Removes published events from the outbox. @throws UNAVAILABLE */
   async done(pool: PoolName, events: readonly RolloutEvent[]): Promise<void> {
-    await answerOf(this.redis.xdel(this.keyOf(pool), ...events.map(({ id }) => id)));
+    await awaitAnswer(this.redis.xdel(this.buildKey(pool), ...events.map(({ id }) => id)));
   }
 
   /** Makes this replica the relay if there is none. Two replicas may be for a moment, which publishes events twice. */
@@ -49,12 +51,12 @@ export class EventOutbox {
     return true;
   }
 
-  private keyOf(pool: PoolName): string {
+  private buildKey(pool: PoolName): string {
     return `${this.keyPrefix}:{${pool}}:events`;
   }
 }
 
-function eventsOf(entries: [id: string, fields: string[]][]): RolloutEvent[] {
+function parseEvents(entries: [id: string, fields: string[]][]): RolloutEvent[] {
   return entries.map(([id, fields]) => {
     const value = (name: string): string => fields[fields.indexOf(name) + 1]!;
     return { id, type: value('type'), body: JSON.parse(value('json')) as Record<string, unknown> };

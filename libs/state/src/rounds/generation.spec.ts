@@ -30,7 +30,7 @@ const finish = async (...groupIds: string[]) => {
 };
 const page = (cursor?: string, limit = 128, stamp?: string) =>
   rounds.results(test.pool, { job, roundId: 'r1', cursor, limit, stamp });
-const idsOf = (groups: readonly { groupId: string }[]) => groups.map(({ groupId }) => groupId);
+const listIds = (groups: readonly { groupId: string }[]) => groups.map(({ groupId }) => groupId);
 const close = (cursor: string, groups?: { groupId: string; digest: string }[]) =>
   rounds.close(test.pool, { ...round, cursor, groups });
 const changed = { code: 'GENERATION_CHANGED', retryable: false };
@@ -41,9 +41,9 @@ describe('the cursor of results', () => {
   it('continues after the groups that were read, and returns the same page to a repeat', async () => {
     await finish('g0', 'g1');
     const first = await page(undefined, 1);
-    expect(idsOf(first.groups)).toEqual(['g0']);
+    expect(listIds(first.groups)).toEqual(['g0']);
     const second = await page(first.cursor);
-    expect(idsOf(second.groups)).toEqual(['g1']);
+    expect(listIds(second.groups)).toEqual(['g1']);
     expect(await page(first.cursor)).toMatchObject({ groups: second.groups, cursor: second.cursor });
     expect(await page(second.cursor)).toMatchObject({ groups: [], cursor: second.cursor, complete: false });
     await finish('g2');
@@ -77,7 +77,7 @@ describe('the cursor of results', () => {
     await finish('g2');
     await expect(page(read.cursor)).rejects.toMatchObject({ ...changed, field: 'cursor' });
     const again = await page();
-    expect(idsOf(again.groups)).toEqual(['g0', 'g3', 'g2']);
+    expect(listIds(again.groups)).toEqual(['g0', 'g3', 'g2']);
     const digests = new Map(again.groups.map(({ groupId, digest }) => [groupId, digest]));
     expect(read.groups.map(({ groupId, digest }) => digests.get(groupId) === digest)).toEqual([true, false, true]);
   });

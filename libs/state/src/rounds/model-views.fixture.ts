@@ -26,7 +26,7 @@ function pick({ acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailG
 }
 
 /** Sums of counters by name. */
-export function totalsOf(counts: readonly Record<string, number>[]): Record<string, number> {
+export function sumTotals(counts: readonly Record<string, number>[]): Record<string, number> {
   const totals: Record<string, number> = {};
   for (const [name, count] of counts.flatMap((one) => Object.entries(one))) totals[name] = (totals[name] ?? 0) + count;
   return totals;
@@ -43,7 +43,7 @@ export function inOrder(groups: readonly ModelGroup[]): string[] {
 }
 
 /** A group as `readJob` returns it. */
-export function viewOf(group: ModelGroup) {
+export function toGroupView(group: ModelGroup) {
   const { groupId, state, live, finished, tokens, longest, cuts, pinned, held, oldestVersion } = group;
   return {
     groupId,
@@ -66,7 +66,7 @@ export function viewOf(group: ModelGroup) {
   };
 }
 
-function placesOf({ places, spare }: ModelRound) {
+function toPlaces({ places, spare }: ModelRound) {
   const taken = [...(places ?? [])].filter(([, count]) => count > 0);
   return { places: Object.fromEntries(taken), spare: places === undefined ? 0 : spare };
 }
@@ -96,6 +96,6 @@ export function viewOfRound(round: ModelRound) {
       settled: round.settled && round.state !== 'open' ? 1 : 0,
     },
     // Places are deleted when the round is folded.
-    ...(isOver(round) ? {} : placesOf(round)),
+    ...(isOver(round) ? {} : toPlaces(round)),
   };
 }

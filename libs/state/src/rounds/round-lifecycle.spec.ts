@@ -6,7 +6,7 @@ import { forDataSets, runDataSet } from './run-data-set.fixture';
 afterAll(endWorlds);
 
 /** Expects that the ledger of the job equals the sum of its results, and that no cut sample is left open. */
-async function expectLedgerOf({ pool, trained }: World): Promise<void> {
+async function expectWorldLedger({ pool, trained }: World): Promise<void> {
   const { counters, open } = await ledgers.read(pool, { job: JOB });
   const samples = [...trained.values()].flatMap((group) => group.samples);
   const sum = (prefix: string) =>
@@ -37,7 +37,7 @@ describe('a whole data set under random interleavings, repeats, failures and dea
           const { requests: counts, ...job } = await rounds.jobStatus(world.pool, { job: JOB });
           expect(counts).toMatchObject({ submitted: groups * samples, trained: groups * samples });
           expect(job).toMatchObject({ trainedGroups: groups, longtail: { groups: 0, settlingGroups: 0 } });
-          await expectLedgerOf(world);
+          await expectWorldLedger(world);
           await world.end();
         },
         { name, runs: inject('runsFactor') === 1 ? RUNS / 2 : RUNS },

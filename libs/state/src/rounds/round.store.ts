@@ -20,7 +20,7 @@ import {
   type TakeoverRoundRequest,
 } from '@broomwagon/contracts';
 import { transition, type NewEpoch } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 import type {
   CheckedSubmission,
   CloseArgs,
@@ -75,7 +75,7 @@ const results = transition<ResultsArgs & { maxBytes: number }, ResultsPage>('rou
  * replica can continue it.
  */
 @Injectable()
-export class RoundStore extends storeOf({
+export class RoundStore extends createStoreClass({
   /** Takes one page of the long-tail queue into a round that is opening. */
   take: transition<RoundName & { stamp?: string }, TakeAnswer>('rounds/take'),
   status: transition<TrainerArgs & { roundId?: RoundId }, RoundStatus>('rounds/status'),
@@ -116,7 +116,7 @@ export class RoundStore extends storeOf({
       control: args.control && JSON.stringify(args.control),
       policy,
       deadlineMs: args.policy.deadlineMs,
-      digest: digestOf(Object.fromEntries(compared)),
+      digest: computeDigest(Object.fromEntries(compared)),
     });
   }
 
@@ -185,7 +185,7 @@ export function pagesOfGroups<Group extends { samples: number }>(
   return pages;
 }
 
-function digestOf(parameters: Record<string, unknown>): string {
+function computeDigest(parameters: Record<string, unknown>): string {
   return createHash('sha256')
     .update(JSON.stringify(parameters, Object.keys(parameters).sort()))
     .digest('hex');

@@ -7,12 +7,12 @@ import { JOB } from './world-aborts.fixture';
 
 // Conversions between arguments and answers of scripts and values of the model.
 
-export const idOf = ({ group, index }: ModelRequest): string => `${JOB}/${group.groupId}/${index}`;
+export const toRequestId = ({ group, index }: ModelRequest): string => `${JOB}/${group.groupId}/${index}`;
 
 export const attemptName = ({ requestId, attempt }: Pick<AttemptFence, 'requestId' | 'attempt'>): string =>
   `${requestId.slice(JOB.length + 1)} ${attemptNumber(attempt)}`;
 
-export const codeOf = (error: unknown): string => {
+export const getErrorCode = (error: unknown): string => {
   if (!isBroomwagonError(error) || error.code === 'INTERNAL') throw error;
   return error.code;
 };
@@ -23,7 +23,7 @@ export const ended = (answer: string | { state: string; aborts: AttemptFence[] }
     : { state: answer.state, aborts: answer.aborts.map(attemptName).sort() };
 
 /** An accepted group as in the results of a round. */
-export const resultOf = (group: ModelGroup) => ({
+export const toGroupResult = (group: ModelGroup) => ({
   groupId: group.groupId,
   cuts: group.cuts,
   excluded: (group.round.outcomes.get(group) ?? 'kept') !== 'kept',

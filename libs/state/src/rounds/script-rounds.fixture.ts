@@ -1,5 +1,5 @@
 import type { Epoch } from '@broomwagon/contracts';
-import { dispatchOf, type PlanProgress, type PromptLengths, roundTerms } from '@broomwagon/policies';
+import { computeDispatch, type PlanProgress, type PromptLengths, roundTerms } from '@broomwagon/policies';
 import {
   type ModelGroup,
   type ModelRequest,
@@ -15,7 +15,7 @@ import {
   type FailureKind,
   type GivenAttempt,
   isOver,
-  nameOf,
+  formatAttemptName,
   type PlannedOpening,
   type RoundFollower,
   WORKERS,
@@ -29,10 +29,10 @@ import { connectRedis } from '../redis';
 import { type AttemptFence, RequestStore } from '../requests/request.store';
 import { SnapshotStore } from '../snapshots/snapshot.store';
 import { WorkerStore } from '../workers/worker.store';
-import { inOrder, normalized, totalsOf, viewOf, viewOfRound } from './model-views.fixture';
+import { inOrder, normalized, sumTotals, toGroupView, viewOfRound } from './model-views.fixture';
 import { readJob } from './read-job.fixture';
 import { RoundStore } from './round.store';
-import { idOf, attemptName, codeOf, ended, resultOf, wire } from './script-answers.fixture';
+import { toRequestId, attemptName, getErrorCode, ended, toGroupResult, wire } from './script-answers.fixture';
 import { ScriptMoves } from './script-moves.fixture';
 import { JOB } from './world-aborts.fixture';
 
@@ -105,7 +105,7 @@ export class ScriptRounds implements RoundFollower {
     await this.moves.setWeights(opening.weightVersion);
     const common = { ...opening, job: JOB, roundId, orphanAfterMs: 600_000, trainerEpoch: this.trainerEpoch };
     const terms = roundTerms(opening.policy, opening, progress);
-    const answer = await rounds.open(this.pool, { ...common, ...terms }).catch(codeOf);
+    const answer = await rounds.open(this.pool, { ...common, ...terms }).catch(getErrorCode);
     if (typeof answer === 'string') return answer;
     this.trainerEpoch = answer.trainerEpoch;
     let state: string = answer.state;
@@ -113,7 +113,7 @@ export class ScriptRounds implements RoundFollower {
     return state;
   }
 
-  async lengthsOf(groupId: string): Promise<PromptLengths | undefined> {
+  async readLengths(groupId: string): Promise<PromptLengths | undefined> {
     return (await memory.lengths(this.pool, [promptHash(groupId)]))[0];
   }
 
@@ -121,7 +121,7 @@ export class ScriptRounds implements RoundFollower {
     const args = { job: JOB, roundId: `r${step}`, trainerEpoch: this.trainerEpoch! };
     const stored = groups.map(({ lengths, ...group }) => ({
       ...group,
-      dispatch: dispatchOf(rules.dispatchOrder, { samples: group.samples, maxTokens: group.maxTokens! }, lengths),
+      dispatch: computeDispatch(rules.dispatchOrder, { samples: group.samples, maxTokens: group.maxTokens! }, lengths),
       promptHash: promptHash(group.groupId),
       digest: 'd',
       maxTokens: group.maxTokens!,
@@ -141,20 +141,20 @@ export class ScriptRounds implements RoundFollower {
   }
 
   async save(attempt: GivenAttempt, made: ModelSegment): Promise<string> {
-    const answer = await requests.save(this.pool, { ...this.fence(attempt), ...wire(made) }).catch(codeOf);
+    const answer = await requests.save(this.pool, { ...this.fence(attempt), ...wire(made) }).catch(getErrorCode);
     return typeof answer === 'string' ? answer : answer.action;
   }
 
   async complete(attempt: GivenAttempt, made: ModelSegment): Promise<Ended> {
     const args = { ...this.fence(attempt), ...wire(made), finishReason: 'stop' as const };
-    return ended(await requests.complete(this.pool, args).catch(codeOf));
+    return ended(await requests.complete(this.pool, args).catch(getErrorCode));
   }
 
   async fail(attempt: GivenAttempt, made: ModelSegment, kind: FailureKind): Promise<Ended> {
     const { countsAsFailure = false, retryable = true, timedOut = false } = kind;
     const reason = timedOut ? ('timeout' as const) : ('engine-error' as const);
     const args = { ...this.fence(attempt), ...wire(made), countsAsFailure, retryable, reason };
-    return ended(await requests.fail(this.pool, args).catch(codeOf));
+    return ended(await requests.fail(this.pool, args).catch(getErrorCode));
   }
 
   async expireWorker(workerId: string): Promise<void> {
@@ -168,11 +168,11 @@ export class ScriptRounds implements RoundFollower {
   }
 
   stopSample(request: ModelRequest): Promise<string[]> {
-    return this.abort({ requestIds: [idOf(request)], scope: 'sample' });
+    return this.abort({ requestIds: [toRequestId(request)], scope: 'sample' });
   }
 
   async move(request: ModelRequest): Promise<Ended> {
-    const { state, aborts } = await this.moves.move(idOf(request));
+    const { state, aborts } = await this.moves.move(toRequestId(request));
     return { state, aborts: aborts.map(attemptName) };
   }
 
@@ -187,7 +187,7 @@ export class ScriptRounds implements RoundFollower {
   async requeue(attempt: GivenAttempt, last: ModelSegment | undefined): Promise<Ended> {
     const { workerId: _, workerEpoch: __, ...named } = this.fence(attempt);
     const args = last === undefined ? { ...named, tokens: 0 } : { ...this.fence(attempt), ...wire(last) };
-    return ended(await longtail.requeue(this.pool, args).catch(codeOf));
+    return ended(await longtail.requeue(this.pool, args).catch(getErrorCode));
   }
 
   async snapshot(tag: string): Promise<string> {
@@ -239,7 +239,7 @@ export class ScriptRounds implements RoundFollower {
         segments: segments.map((segment) => [segment.attempt, segment.weightVersion, segment.tokenCount]),
       })),
     }));
-    expect(results).toEqual(accepted.map(resultOf));
+    expect(results).toEqual(accepted.map(toGroupResult));
     await rounds.close(this.pool, { ...args, trainerEpoch: this.trainerEpoch!, cursor });
     // The coordinator counts the ledger before the next plan too.
     await ledgers.count(this.pool, args);
@@ -281,13 +281,13 @@ export class ScriptRounds implements RoundFollower {
       requestCounts: model.requestCounts,
       counts: { trained, excluded, failed, dropped, settling },
       longtail: inOrder([...model.longtail.groups()]),
-      wasted: totalsOf(all.map(({ wasted }) => wasted)),
+      wasted: sumTotals(all.map(({ wasted }) => wasted)),
       groups: undefined,
       round: undefined,
     });
     const kept = new Set(groups.map(({ groupId }) => groupId));
     expect(real.groups.filter(({ groupId }) => kept.has(groupId))).toEqual(
-      groups.map(viewOf).toSorted((a, b) => (a.groupId < b.groupId ? -1 : 1)),
+      groups.map(toGroupView).toSorted((a, b) => (a.groupId < b.groupId ? -1 : 1)),
     );
     if (round !== undefined) expect(real.round).toEqual(viewOfRound(round));
   }
@@ -306,7 +306,7 @@ export class ScriptRounds implements RoundFollower {
 
   private async toTheEnd(unfinished: string, page: () => Promise<{ state: string }>): Promise<string> {
     for (;;) {
-      const answer = await page().catch(codeOf);
+      const answer = await page().catch(getErrorCode);
       if (typeof answer === 'string') return answer;
       if (answer.state !== unfinished) return answer.state;
     }
@@ -319,6 +319,6 @@ export class ScriptRounds implements RoundFollower {
   }
 
   private fence({ request, number }: GivenAttempt): AttemptFence {
-    return this.fences.get(nameOf(request, number))!;
+    return this.fences.get(formatAttemptName(request, number))!;
   }
 }

@@ -1,6 +1,6 @@
 import type { Claim, Epoch } from '@broomwagon/contracts';
 import { afterAll, beforeEach, expect, it } from 'vitest';
-import { segmentOf, TestPools } from './test-pools.fixture';
+import { buildSegment, TestPools } from './test-pools.fixture';
 
 // A Redis that is set back repeats all its counters, so fences must not be counters.
 const test = new TestPools();
@@ -107,6 +107,6 @@ it('refuses reports of a lost attempt for a later one of the same number, worker
   expect(items).toMatchObject([{ id: claimed.requestId, attempt: claimed.attempt }]);
   expect(await test.complete(claimed)).toMatchObject({ state: 'finished', groupAccepted: true });
   expect(await redis.hget(test.key(`request:${claimed.requestId}`), 'segments')).toBe(
-    `[${segmentOf(claimed, 3).segment}]`,
+    `[${buildSegment(claimed, 3).segment}]`,
   );
 });

@@ -140,11 +140,11 @@ export class TestPools {
   }
 
   save(claim: Claim, tokens: number) {
-    return this.requests.save(this.pool, { ...this.fence(claim), ...segmentOf(claim, tokens) });
+    return this.requests.save(this.pool, { ...this.fence(claim), ...buildSegment(claim, tokens) });
   }
 
   complete(claim: Claim, tokens = 3, stamp?: string) {
-    const args = { ...this.fence(claim), ...segmentOf(claim, tokens), finishReason: 'stop' as const, stamp };
+    const args = { ...this.fence(claim), ...buildSegment(claim, tokens), finishReason: 'stop' as const, stamp };
     return this.requests.complete(this.pool, args);
   }
 
@@ -152,7 +152,7 @@ export class TestPools {
   fail(claim: Claim, tokens = 0, as: { countsAsFailure: boolean; retryable: boolean } = ENDED) {
     return this.requests.fail(this.pool, {
       ...this.fence(claim),
-      ...segmentOf(claim, tokens),
+      ...buildSegment(claim, tokens),
       reason: 'engine-error',
       ...as,
     });
@@ -178,7 +178,7 @@ export async function readAndClose(rounds: RoundStore, pool: string, round: Omit
 }
 
 /** Segment of an attempt, as arguments of its reports. Its payload is named after the attempt. */
-export function segmentOf({ requestId, attempt, weightVersion }: Claim, tokens: number) {
+export function buildSegment({ requestId, attempt, weightVersion }: Claim, tokens: number) {
   const made = { attempt, serverId: 's1', serverEpoch: 'e1', weightVersion, tokenCount: tokens };
   return { segment: JSON.stringify({ ...made, ref: `${requestId}-${attempt}` }), tokens };
 }

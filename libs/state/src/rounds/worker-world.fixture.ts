@@ -16,7 +16,7 @@ import { connectRedis } from '../redis';
 import { type AttemptFence, RequestStore } from '../requests/request.store';
 import { WorkerStore } from '../workers/worker.store';
 import { RoundStore } from './round.store';
-import { segmentOf, type Attempt } from './world-attempt.fixture';
+import { buildSegment, type Attempt } from './world-attempt.fixture';
 
 export const redis = connectRedis({ url: secondDatabaseUrl() });
 const { pool: prefix } = testPool();
@@ -86,7 +86,7 @@ export class WorkerWorld {
     const attempt = this.pick(this.held);
     if (attempt === undefined) return;
     attempt.tokens += this.decide(5);
-    const args = { ...attempt.fence, ...segmentOf(attempt) };
+    const args = { ...attempt.fence, ...buildSegment(attempt) };
     const answer = await this.send(() => requests.save(this.pool, args));
     if (isBroomwagonError(answer)) this.forget(attempt);
     else this.acknowledge(attempt);
@@ -98,7 +98,7 @@ export class WorkerWorld {
     attempt.tokens += 1;
     this.forget(attempt);
     const answer = await this.send(() =>
-      requests.complete(this.pool, { ...attempt.fence, ...segmentOf(attempt), finishReason: 'stop' }),
+      requests.complete(this.pool, { ...attempt.fence, ...buildSegment(attempt), finishReason: 'stop' }),
     );
     if (!isBroomwagonError(answer)) this.acknowledge(attempt);
   }
@@ -112,7 +112,7 @@ export class WorkerWorld {
     const answer = await this.send(() =>
       requests.fail(this.pool, {
         ...attempt.fence,
-        ...(without ? { tokens: 0 } : segmentOf(attempt)),
+        ...(without ? { tokens: 0 } : buildSegment(attempt)),
         reason: 'engine-error',
         countsAsFailure: this.policy.maxFailures === 0 && attemptNumber(attempt.fence.attempt) % 7 === 0,
         retryable: true,
@@ -139,7 +139,7 @@ export class WorkerWorld {
       await this.send(() =>
         requests.fail(this.pool, {
           ...attempt.fence,
-          ...segmentOf(attempt),
+          ...buildSegment(attempt),
           reason: 'aborted',
           countsAsFailure: false,
           retryable: true,

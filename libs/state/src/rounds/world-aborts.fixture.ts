@@ -67,7 +67,7 @@ export class WorldAborts {
   }
 
   /** All pages of the results of an abort. */
-  async resultsOf(abortId: string): Promise<AbortResultsPage['results']> {
+  async readResults(abortId: string): Promise<AbortResultsPage['results']> {
     const all: AbortResultsPage['results'] = [];
     for (let cursor: number | undefined = 0; cursor !== undefined;) {
       const page: AbortResultsPage = await this.store.results(this.world.pool, { abortId, cursor, limit: 5 });

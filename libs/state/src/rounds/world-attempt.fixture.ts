@@ -8,7 +8,7 @@ export interface Attempt {
   tokens: number;
 }
 
-export function segmentOf({ fence, tokens }: Attempt): { segment: string; tokens: number } {
+export function buildSegment({ fence, tokens }: Attempt): { segment: string; tokens: number } {
   const segment = {
     attempt: fence.attempt,
     serverId: 's1',

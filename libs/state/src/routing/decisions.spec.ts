@@ -50,7 +50,7 @@ describe('decisions', () => {
     expect(explained.snapshot!.servers).toHaveLength(3);
     expect(replayDecision(explained.snapshot!)).toMatchObject({ server: explained.serverId, branch: 'tie' });
     await test.configure({ decisionSampleEvery: 10 });
-    await worker.placesOf(30);
+    await worker.acquirePlaces(30);
     const { decisions } = await inspections.decisions(test.pool, { full: true });
     expect(decisions.map(({ seq }) => seq)).toEqual([30, 20, 10, 1]);
     for (const { decision, serverId } of decisions) {

@@ -21,7 +21,7 @@ describe('siblings of a group', () => {
     await test.release(first.acquireId);
     const again = await worker.acquire(sibling(0));
     for (const { acquireId } of others) await test.release(acquireId);
-    expect(new Set([again.serverId, ...(await worker.placesOf(3, (n) => sibling(n + 1)))]).size).toBe(4);
+    expect(new Set([again.serverId, ...(await worker.acquirePlaces(3, (n) => sibling(n + 1)))]).size).toBe(4);
   });
 
   it('prefer a server without one of them to the one chosen longest ago', async () => {
@@ -42,7 +42,7 @@ describe('siblings of a group', () => {
   it('stay together up to the cap under affinity, then spill; auto only with long prompts and no KV pressure', async () => {
     for (const id of ['a', 'b', 'c']) await test.server(id);
     await test.configure({ groupPlacement: 'group-affinity', groupAffinityCap: 3 });
-    const places = await worker.placesOf(6, sibling);
+    const places = await worker.acquirePlaces(6, sibling);
     expect(new Set(places.slice(0, 3)).size).toBe(1);
     expect(new Set(places.slice(3)).size).toBe(1);
     expect(places[3]).not.toBe(places[0]);

@@ -17,7 +17,7 @@ describe('policies', () => {
     await test.server('b');
     await test.configure({ policy: 'least-tokens' });
     const long = await worker.acquire({ contextTokens: 100_000 });
-    expect(new Set(await worker.placesOf(5, () => ({ contextTokens: 1_000 })))).toEqual(
+    expect(new Set(await worker.acquirePlaces(5, () => ({ contextTokens: 1_000 })))).toEqual(
       new Set([long.serverId === 'a' ? 'b' : 'a']),
     );
     await test.release(long.acquireId);
@@ -49,10 +49,10 @@ describe('policies', () => {
     await test.server('a', 1_000, { weight: 2 });
     await test.server('b', 1_000);
     await test.configure({ policy: 'round-robin' });
-    const places = await worker.placesOf(300);
+    const places = await worker.acquirePlaces(300);
     expect(places.filter((id) => id === 'a').length).toBe(200);
     await test.server('c', 1_000);
-    const later = await worker.placesOf(40);
+    const later = await worker.acquirePlaces(40);
     expect(later.filter((id) => id === 'c').length).toBeGreaterThanOrEqual(9);
     expect(later.filter((id) => id === 'c').length).toBeLessThanOrEqual(11);
     expect(turnAfter(0, 2)).toBe(2_048);
@@ -64,24 +64,24 @@ describe('policies', () => {
     await test.configure({ policy: 'round-robin' });
     // The session brings b its second turn before a has had it.
     const requests = [{}, { sessionId: 's' }, { sessionId: 's' }, {}, {}];
-    expect(await worker.placesOf(5, (n) => requests[n]!)).toEqual(['a', 'b', 'b', 'a', 'b']);
+    expect(await worker.acquirePlaces(5, (n) => requests[n]!)).toEqual(['a', 'b', 'b', 'a', 'b']);
   });
 
   it('consistent-hash: the same choice on a fresh start in any order of registration, and the next one when full', async () => {
     await test.configure({ policy: 'consistent-hash' });
     const ids = Array.from({ length: 40 }, (_, n) => ({ requestId: `job/g${n}/0` }));
     for (const id of ['a', 'b', 'c', 'd']) await test.server(id);
-    const first = await worker.placesOf(40, (n) => ids[n]!);
+    const first = await worker.acquirePlaces(40, (n) => ids[n]!);
     expect(new Set(first).size).toBe(4);
     await test.close();
     test = openTestStore();
     worker = await openTestWorker(test);
     await test.configure({ policy: 'consistent-hash' });
     for (const id of ['d', 'b', 'a', 'c']) await test.server(id);
-    expect(await worker.placesOf(40, (n) => ids[n]!)).toEqual(first);
+    expect(await worker.acquirePlaces(40, (n) => ids[n]!)).toEqual(first);
     // Without one server only its ids move.
     await test.servers.remove(test.pool, { serverId: 'b' });
-    const without = await worker.placesOf(40, (n) => ids[n]!);
+    const without = await worker.acquirePlaces(40, (n) => ids[n]!);
     without.forEach((place, n) => {
       if (first[n] === 'b') expect(place).not.toBe('b');
       else expect(place).toBe(first[n]);
@@ -98,21 +98,23 @@ describe('policies', () => {
   it('random: by the acquireId alone, all servers about as often, and only servers that fit', async () => {
     for (const id of ['a', 'b', 'c', 'd']) await test.server(id, 1_000);
     await test.configure({ policy: 'random' });
-    const places = await worker.placesOf(400);
+    const places = await worker.acquirePlaces(400);
     for (const id of ['a', 'b', 'c', 'd']) expect(places.filter((one) => one === id).length).toBeGreaterThan(60);
-    expect(new Set(await worker.placesOf(20, () => ({ excludeServers: ['a', 'c', 'd'] })))).toEqual(new Set(['b']));
+    expect(new Set(await worker.acquirePlaces(20, () => ({ excludeServers: ['a', 'c', 'd'] })))).toEqual(
+      new Set(['b']),
+    );
   });
 
   it('power-of-two: the less loaded of two drawn servers', async () => {
     for (const id of ['a', 'b', 'c']) await test.server(id, 1_000);
     await test.configure({ policy: 'power-of-two' });
-    const places = await worker.placesOf(300);
+    const places = await worker.acquirePlaces(300);
     for (const id of ['a', 'b', 'c']) {
       expect(Math.abs(places.filter((one) => one === id).length - 100)).toBeLessThanOrEqual(5);
     }
-    expect(new Set(await worker.placesOf(10, () => ({ excludeServers: ['a', 'c'] })))).toEqual(new Set(['b']));
+    expect(new Set(await worker.acquirePlaces(10, () => ({ excludeServers: ['a', 'c'] })))).toEqual(new Set(['b']));
     // Server b has ten leases more now, so it is never the less loaded of two.
-    expect(await worker.placesOf(10)).not.toContain('b');
+    expect(await worker.acquirePlaces(10)).not.toContain('b');
   });
 
   it('least-tokens and least-sessions: in proportion to the weights of servers', async () => {
@@ -120,7 +122,7 @@ describe('policies', () => {
     await test.server('small', 1_000, { weight: 1 });
     for (const policy of ['least-tokens', 'least-sessions'] as const) {
       await test.configure({ policy });
-      const places = await worker.placesOf(120, (n) => ({ contextTokens: 256, sessionId: `${policy}-${n}` }));
+      const places = await worker.acquirePlaces(120, (n) => ({ contextTokens: 256, sessionId: `${policy}-${n}` }));
       const onBig = places.filter((id) => id === 'big').length;
       expect(Math.abs(onBig - 90), policy).toBeLessThanOrEqual(4);
     }

@@ -97,7 +97,7 @@ export async function openTestWorker(test: TestStore) {
     holder,
     acquire,
     /** Servers of `count` acquires, one after the other. */
-    async placesOf(count: number, wanted: (n: number) => Partial<AcquireEntry> = () => ({})) {
+    async acquirePlaces(count: number, wanted: (n: number) => Partial<AcquireEntry> = () => ({})) {
       const places: string[] = [];
       for (let n = 0; n < count; n++) places.push((await acquire(wanted(n))).serverId);
       return places;

@@ -22,7 +22,7 @@ const isPaused = async (serverId: string) => {
   await test.release(acquireId);
   return branch !== 'bound';
 };
-const statusOf = async (serverId: string) =>
+const readStatus = async (serverId: string) =>
   (await test.servers.list(test.pool, { serverId, cursor: '0' })).servers[0]!;
 
 it('gives a busy server no new leases for the time that the engine names, and keeps its running leases', async () => {
@@ -32,7 +32,7 @@ it('gives a busy server no new leases for the time that the engine names, and ke
   await refuse([refused], LONG_MS);
   expect(await isPaused('a')).toBe(true);
   expect(await isPaused('b')).toBe(false);
-  const status = await statusOf('a');
+  const status = await readStatus('a');
   expect(status).toMatchObject({ state: 'ready', inflight: 1 });
   expect(status.busyUntilMs).toBeGreaterThan(0);
   // Probes, a repeated registration and the end of an older call do not shorten the time.
@@ -59,7 +59,7 @@ it('gives a busy server one trial lease after its time, and others once the tria
   await expect.poll(() => isPaused('a')).toBe(false);
   // The poll was the trial. No other lease is granted until the time of the trial is over.
   await expect.poll(async () => (await test.servers.warm(test.pool)).warming).toBe(0);
-  expect(await statusOf('a')).not.toHaveProperty('busyUntilMs');
+  expect(await readStatus('a')).not.toHaveProperty('busyUntilMs');
   for (let n = 0; n < 3; n++) expect(await acquireOn('a')).toMatchObject({ branch: 'bound' });
 });
 
@@ -69,7 +69,7 @@ it('gives a busy server only one of the leases that are granted together after i
   await expect.poll(async () => (await test.servers.warm(test.pool)).warming).toBe(0);
   const items = Array.from({ length: 8 }, (_, n) => ({ acquireId: `n${n}`, requestId: `r${n}`, ...worker.holder }));
   await test.leases.acquire(test.pool, items);
-  expect([(await statusOf('a')).inflight, (await statusOf('b')).inflight]).toEqual([1, 7]);
+  expect([(await readStatus('a')).inflight, (await readStatus('b')).inflight]).toEqual([1, 7]);
 });
 
 it('counts calls that a busy server refuses together once', async () => {
@@ -77,13 +77,13 @@ it('counts calls that a busy server refuses together once', async () => {
   const together = [await acquireOn('a'), await acquireOn('a'), await acquireOn('a')];
   await refuse(together);
   const [seconds] = await test.redis.time();
-  expect((await statusOf('a')).busyUntilMs).toBeLessThan((Number(seconds) + 2) * 1_000);
+  expect((await readStatus('a')).busyUntilMs).toBeLessThan((Number(seconds) + 2) * 1_000);
 });
 
 it('avoids a server for a request that it has just failed, while another server can take the lease', async () => {
   for (const id of ['a', 'b']) await test.server(id);
   for (const avoidServers of [['a'], ['a', 'unknown']]) {
-    expect(await worker.placesOf(3, () => ({ avoidServers }))).toEqual(['b', 'b', 'b']);
+    expect(await worker.acquirePlaces(3, () => ({ avoidServers }))).toEqual(['b', 'b', 'b']);
   }
   expect(await worker.acquire({ avoidServers: ['a'], boundServerId: 'a' })).toMatchObject({ serverId: 'b' });
   expect(await worker.acquire({ avoidServers: ['a', 'b'] })).not.toHaveProperty('error');

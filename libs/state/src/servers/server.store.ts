@@ -20,7 +20,7 @@ import {
   type UpdateServerRequest,
 } from '@broomwagon/contracts';
 import { transition, type NewEpoch } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 import type { WaiterAnswers } from '../leases/grants';
 
 /** Features and models that a probe finds. */
@@ -157,7 +157,7 @@ const TRANSITIONS = {
 
 /** The registry of servers, their states and capacities. */
 @Injectable()
-export class ServerStore extends storeOf({
+export class ServerStore extends createStoreClass({
   /** One page of servers in no order, or a single server. */
   list: transition<Cursor & { serverId?: ServerId }, ListServersReply>('servers/list'),
   remove: transition<{ serverId: ServerId }, RemoveServerReply>('servers/remove'),

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { FinishSessionReply, FinishSessionRequest } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 /** Sessions and the servers to which they are bound. */
 @Injectable()
-export class SessionStore extends storeOf({
+export class SessionStore extends createStoreClass({
   clearPage: transition<{ cursor?: string }, { cleared: number; cursor?: string }>('sessions/clear'),
   finish: transition<FinishSessionRequest, FinishSessionReply>('sessions/finish'),
   /** Forgets at most 128 sessions: sessions idle for `idleMs`, and sessions above the limit of the pool. */

@@ -8,7 +8,7 @@ import {
   type RestoreJobReply,
 } from '@broomwagon/contracts';
 import { transition, type NewEpoch } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 export interface SaveSnapshotPage extends SnapshotJobReply {
   /** An older snapshot must be deleted. */
@@ -22,7 +22,7 @@ export interface RestoreSnapshotPage extends RestoreJobReply {
 
 /** Saves and restores the state of a job between two rounds, by tag: one script a page, which any replica continues. */
 @Injectable()
-export class SnapshotStore extends storeOf({
+export class SnapshotStore extends createStoreClass({
   /** Saves one page; call again while it is `saving`. */
   save: transition<SnapshotJobRequest, SaveSnapshotPage>('snapshots/save'),
   /** Does one page of a restore; call again while it is `restoring`. */

@@ -3,9 +3,9 @@ import { RemovalStore } from '../removals/removal.store';
 import { openTestStore } from '../routing/routing-store.fixture';
 import { RoundStore } from '../rounds';
 import { KeySnapshot } from '../rounds/key-snapshot.fixture';
-import { trajectoryIdOf, TrajectoryStore, turnNumber } from './trajectory.store';
+import { toTrajectoryId, TrajectoryStore, turnNumber } from './trajectory.store';
 
-const id = trajectoryIdOf('a session');
+const id = toTrajectoryId('a session');
 const about = { sessionId: 'a session', tokenId: 't', job: 'j', createdAtMs: 1 };
 let test: ReturnType<typeof openTestStore>;
 let store: TrajectoryStore;
@@ -18,9 +18,9 @@ afterEach(() => test.close());
 
 const begin = async (identity: string, generation: string, hasOwnId = false) =>
   (await store.begin(test.pool, { id, tokenId: 't', identity, generation, hasOwnId })).turn;
-const refOf = (turn: number, generation: string) => `redis~${test.pool}~j~trajectory~${id}~${turn}.${generation}`;
+const buildRef = (turn: number, generation: string) => `redis~${test.pool}~j~trajectory~${id}~${turn}.${generation}`;
 async function record(turn: number, generation: string, parent?: number, parentSequence?: string): Promise<string> {
-  const args = { id, turn, generation, ref: refOf(turn, generation), parent, parentSequence };
+  const args = { id, turn, generation, ref: buildRef(turn, generation), parent, parentSequence };
   const more = { record: JSON.stringify({ turn, of: generation }), sequence: `1|d|${generation}` };
   return (await store.record(test.pool, { ...args, ...more })).outcome;
 }
@@ -43,14 +43,14 @@ it('records a turn once: a repeat replaces it, and payloads that are not recorde
   expect(await record(1, 'g1')).toBe('replaced');
   expect(await record(1, 'g2')).toBe('recorded');
   expect(await record(1, 'g2')).toBe('recorded');
-  expect(await freed()).toEqual([refOf(1, 'g1')]);
+  expect(await freed()).toEqual([buildRef(1, 'g1')]);
   // An equal request is another sample now, but a request with its own id is a repeat until a later turn extends it.
   expect(await begin('a', 'g3')).toBe(2);
   expect(await begin('own', 'g4', true)).toBe(3);
   expect(await record(3, 'g4')).toBe('recorded');
   expect(await begin('own', 'g5', true)).toBe(3);
   expect(await record(3, 'g5')).toBe('recorded');
-  expect(await freed()).toContain(refOf(3, 'g4'));
+  expect(await freed()).toContain(buildRef(3, 'g4'));
   await begin('next', 'g6');
   expect(await record(4, 'g6', 3, '1|d|g5')).toBe('recorded');
   await begin('own', 'g7', true);
@@ -120,10 +120,10 @@ it('reports turns that may be lost when Redis was set back, and never repeats th
 });
 
 it('numbers a session opened soon after a set-back as if earlier turns of it may be lost', async () => {
-  const other = trajectoryIdOf('another session');
+  const other = toTrajectoryId('another session');
   const open = (isDrawn: boolean, ofId = other) =>
     store.open(test.pool, { id: ofId, about: JSON.stringify(about), isDrawn, stamp: store.seenStamp(test.pool) });
-  const numberOf = async (identity: string, ofId = other) => {
+  const beginTurn = async (identity: string, ofId = other) => {
     const turn = { identity, generation: identity, hasOwnId: false };
     return (await store.begin(test.pool, { id: ofId, tokenId: 't', ...turn })).number!;
   };
@@ -131,7 +131,7 @@ it('numbers a session opened soon after a set-back as if earlier turns of it may
   const numbers: number[] = [];
   for (const round of [0, 1, 2]) {
     expect((await open(false)).made).toBe(true);
-    for (const turn of [1, 2]) numbers.push(await numberOf(`${round}-${turn}`));
+    for (const turn of [1, 2]) numbers.push(await beginTurn(`${round}-${turn}`));
     const { missing } = await store.read(test.pool, { id: other });
     const lost = missing!.filter(({ reason }) => reason === 'SET_BACK').map(({ turn }) => turn);
     expect(lost).toEqual(round === 0 ? [] : [1]);
@@ -142,11 +142,11 @@ it('numbers a session opened soon after a set-back as if earlier turns of it may
   expect(numbers.toSorted((a, b) => a - b)).toEqual(numbers);
   // A random id names no earlier session. Long after a set-back, no client continues a lost session.
   await open(true);
-  expect(await numberOf('drawn')).toBe(1);
+  expect(await beginTurn('drawn')).toBe(1);
   await test.redis.hset(`${test.root}:meta`, 'generationSinceMs', Date.now() - 700_000);
-  const late = trajectoryIdOf('late');
+  const late = toTrajectoryId('late');
   await open(false, late);
-  expect(await numberOf('late', late)).toBe(1);
+  expect(await beginTurn('late', late)).toBe(1);
 });
 
 it('accepts 256 turns', async () => {
@@ -161,12 +161,12 @@ it('removes a session with its payloads, which belong to it until then', async (
   await record(1, 'g1');
   const owns = async (ref: string) =>
     (await new RoundStore(test.runner).owns(test.pool, { job: 'j', owner: `trajectory/${id}`, ref })).owned;
-  expect([await owns(refOf(1, 'g1')), await owns(refOf(1, 'g2'))]).toEqual([true, false]);
+  expect([await owns(buildRef(1, 'g1')), await owns(buildRef(1, 'g2'))]).toEqual([true, false]);
   expect(await store.expire(test.pool, { idleMs: 60_000 })).toEqual({ more: false });
   expect(await store.delete(test.pool, { id, tokenId: 'other' })).toEqual({ deleted: false });
   expect(await store.delete(test.pool, { id, tokenId: 't' })).toEqual({ deleted: true });
   expect(await store.delete(test.pool, { id })).toEqual({ deleted: false });
-  expect(await freed()).toEqual([refOf(1, 'g1')]);
+  expect(await freed()).toEqual([buildRef(1, 'g1')]);
   expect(await record(1, 'g1')).toBe('deleted');
   await store.open(test.pool, { id, about: JSON.stringify(about) });
   expect(await store.expire(test.pool, { idleMs: -1 })).toEqual({ more: true });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 /** A recorded session. */
 export interface TrajectorySession {
@@ -78,7 +78,7 @@ export interface TrajectoryRead {
 }
 export type RecordOutcome = 'recorded' | 'replaced' | 'deleted' | 'changed';
 
-/** Id of a session, see {@link trajectoryIdOf}. */
+/** Id of a session, see {@link toTrajectoryId}. */
 interface Id {
   id: string;
 }
@@ -98,7 +98,7 @@ interface RecordArgs extends Turn {
 
 /** Stores the turns of the trajectories of sessions. Their tokens are in the payload store. */
 @Injectable()
-export class TrajectoryStore extends storeOf({
+export class TrajectoryStore extends createStoreClass({
   open: transition<
     Id & { about: string; isDrawn?: boolean; stamp?: string },
     { about: TrajectorySession; made: boolean; stamp: string }
@@ -125,6 +125,6 @@ export function turnNumber(turn: number, setBacks: readonly SetBack[] = []): num
 }
 
 /** Id of a session in this store and in the references of its payloads, because a `sessionId` may be any text. */
-export function trajectoryIdOf(sessionId: string): string {
+export function toTrajectoryId(sessionId: string): string {
   return createHash('sha256').update(sessionId).digest('hex').slice(0, 40);
 }

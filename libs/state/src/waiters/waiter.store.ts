@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { WaiterAnswers } from '../leases/grants';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 /** Parked acquires. */
 @Injectable()
-export class WaiterStore extends storeOf({
+export class WaiterStore extends createStoreClass({
   /** Grants free room to waiters, at most 32. */
   grant: transition<object, WaiterAnswers>('waiters/grant'),
   /** Answers at most 128 parked acquires whose deadline is over. `waiting`: number of acquires still parked. */

@@ -315,22 +315,22 @@ describe('a change of weights', () => {
 
   it('gives no leases to an unreported server without cache salts before its prefix cache is reset', async () => {
     const { epoch } = await server('s1', 1, true);
-    const statusOf = async () => (await servers.list(pool, { serverId: 's1' })).servers[0]!;
+    const readStatus = async () => (await servers.list(pool, { serverId: 's1' })).servers[0]!;
     const capabilities = { prefixCacheReset: true };
     await servers.update(pool, { serverId: 's1', epoch, isDescribed: true, capabilities });
     await begin({ version: 1, mode: 'keep' });
-    expect(await statusOf()).not.toHaveProperty('pendingWeightVersion');
+    expect(await readStatus()).not.toHaveProperty('pendingWeightVersion');
     await end('rolled-back');
-    expect(await statusOf()).toMatchObject({ state: 'quarantined', pendingWeightVersion: 1 });
+    expect(await readStatus()).toMatchObject({ state: 'quarantined', pendingWeightVersion: 1 });
     const { beganMs, needed } = await weights.staleCache(pool, { serverId: 's1', weightVersion: 1 });
     expect(needed).toBe(true);
     await begin({ syncId: 'next', version: 1 });
     await servers.update(pool, { serverId: 's1', epoch, emptiedSinceMs: beganMs });
     await end('committed', { syncId: 'next' });
-    expect(await statusOf(), 'reset before the next load').toMatchObject({ pendingWeightVersion: 1 });
+    expect(await readStatus(), 'reset before the next load').toMatchObject({ pendingWeightVersion: 1 });
     const again = await weights.staleCache(pool, { serverId: 's1', weightVersion: 1 });
     await servers.update(pool, { serverId: 's1', epoch, emptiedSinceMs: again.beganMs });
-    expect(await statusOf()).toMatchObject({ state: 'ready', weightVersion: 1 });
+    expect(await readStatus()).toMatchObject({ state: 'ready', weightVersion: 1 });
   });
 
   it('gives each lease a salt that no other weights of its server had', async () => {

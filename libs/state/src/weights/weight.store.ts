@@ -12,7 +12,7 @@ import type {
 } from '@broomwagon/contracts';
 import type { AbortCommands, ServerFence } from '../aborts/abort.store';
 import { transition } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 /** Arguments of a change of weights, which is rolled back if it is not committed in `deadlineMs` from now. */
 export type BeginSyncArgs = Omit<BeginWeightsRequest, 'waitMs'> & { deadlineMs: number };
@@ -60,7 +60,7 @@ export type ServerStart = Pick<EngineStep, 'endpoint' | 'dialect'> & { instanceI
 
 /** Changes of the weights of a pool: a flag that every script checks, and pages that follow it. Safe to repeat. */
 @Injectable()
-export class WeightStore extends storeOf({
+export class WeightStore extends createStoreClass({
   begin: transition<BeginSyncArgs, WeightSyncReply>('weights/begin'),
   /** `cursor`: `0` for the first page of servers; without it none are read. */
   status: transition<WeightsStatusRequest, WeightsStatusReply>('weights/status'),

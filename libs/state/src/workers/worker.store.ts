@@ -11,7 +11,7 @@ import {
   type WorkerId,
 } from '@broomwagon/contracts';
 import { transition, type NewEpoch } from '../library/function-runner';
-import { storeOf } from '../library/store-of';
+import { createStoreClass } from '../library/store-of';
 
 /** One epoch of a worker. */
 export type WorkerEpoch = DeregisterWorkerRequest;
@@ -38,7 +38,7 @@ const NOTHING_SEEN: SeenServers = { servers: [], silentAfterMs: 0, prefillTokens
 
 /** Worker epochs. While an epoch is live, its leases and attempts are kept. */
 @Injectable()
-export class WorkerStore extends storeOf({
+export class WorkerStore extends createStoreClass({
   register: transition<Required<RegisterWorkerRequest> & NewEpoch, RegisterWorkerReply>('workers/register', {
     hasNewEpoch: true,
   }),

@@ -45,7 +45,7 @@ const LENGTH_BYTES = 4;
 /** A few modules are loaded later or never from the cache; more are worth another record. */
 const MAX_MISSING_MODULES = 100;
 
-function requireOf(module: LoadedModule): unknown {
+function createRequire(module: LoadedModule): unknown {
   const find = (request: string, options?: object) => loader._resolveFilename(request, module, false, options);
   const parts = { resolve: find, main: process.mainModule, extensions: loader._extensions, cache: loader._cache };
   return Object.assign((id: string) => module.require(id), parts);
@@ -53,7 +53,7 @@ function requireOf(module: LoadedModule): unknown {
 
 function execute(script: Script, module: LoadedModule, filename: string): unknown {
   const wrapper = script.runInThisContext() as Wrapper;
-  return wrapper.call(module.exports, module.exports, requireOf(module), module, filename, dirname(filename));
+  return wrapper.call(module.exports, module.exports, createRequire(module), module, filename, dirname(filename));
 }
 
 function readCache(file: string): { contents: Contents; data: Buffer } | undefined {

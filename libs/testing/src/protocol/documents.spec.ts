@@ -28,7 +28,7 @@ it('finds the examples of the protocol page', () => {
 });
 
 it.each(examples)('$page: $channel $kind fits its schema', ({ channel, kind, json }) => {
-  expect(schemas.channelOf(`rollout.v1.pool.${channel}`), 'write ```json <operation> <kind>').toBe(channel);
+  expect(schemas.findChannel(`rollout.v1.pool.${channel}`), 'write ```json <operation> <kind>').toBe(channel);
   expect(schemas.fault(channel!, kind as MessageKind, JSON.parse(json!))).toBeUndefined();
 });
 

@@ -41,9 +41,9 @@ export class ProtocolCheck {
 
   /** Takes a message that was sent: a request, an event or a command. @returns a request, whose reply is to come */
   sent(subject: string, body: unknown): OpenRequest | undefined {
-    const channel = this.schemas.channelOf(subject);
+    const channel = this.schemas.findChannel(subject);
     if (channel === undefined) return undefined;
-    const kind = this.schemas.kindOf(channel);
+    const kind = this.schemas.getKind(channel);
     if (kind !== 'request') {
       this.compare(subject, channel, kind, body);
       return undefined;

@@ -34,7 +34,7 @@ export class ProtocolSchemas {
   }
 
   /** The channel of a subject in the document: an operation, `event.<type>`, `worker.abort` or `worker.move`. */
-  channelOf(subject: string): string | undefined {
+  findChannel(subject: string): string | undefined {
     const [, , , ...rest] = subject.split('.');
     const parts = rest[0] === 'replica' ? rest.slice(2) : rest;
     const channel = parts.length === 3 && parts[0] === 'worker' ? `worker.${parts[2]}` : parts.join('.');
@@ -42,7 +42,7 @@ export class ProtocolSchemas {
   }
 
   /** Kind of the message that the document has for a channel: a request, an event or a command. */
-  kindOf(channel: string): MessageKind {
+  getKind(channel: string): MessageKind {
     return Object.keys(this.channels[channel]!.messages)[0] as MessageKind;
   }
 

@@ -29,18 +29,18 @@ export class Credentials {
   static async make(): Promise<Credentials> {
     const composeFile = await findComposeFile(__dirname);
     if (composeFile === undefined) throw new BroomwagonError('UNAVAILABLE', `No docker-compose.yml above ${__dirname}`);
-    const pathOf = (file: string) => join(dirname(composeFile), file);
+    const toPath = (file: string) => join(dirname(composeFile), file);
     const folder = await mkdtemp(join(tmpdir(), 'broomwagon-credentials-'));
     try {
-      await run(process.execPath, [pathOf('scripts/credentials.mjs'), folder]);
+      await run(process.execPath, [toPath('scripts/credentials.mjs'), folder]);
       const names = await readdir(folder);
       const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
       const files = new Map(names.map((name, index) => [name, texts[index]!]));
-      const env = { ...process.env, ...variablesOf(files.get('passwords.env')) };
+      const env = { ...process.env, ...parseVariables(files.get('passwords.env')) };
       const [natsConfiguration, natsPermissions, users] = await Promise.all([
-        readFile(pathOf('deploy/nats/nats.conf'), 'utf8'),
-        readFile(pathOf('deploy/nats/permissions.conf'), 'utf8'),
-        run('awk', ['-f', pathOf('deploy/redis/users.awk'), pathOf('deploy/redis/users.acl')], { env }),
+        readFile(toPath('deploy/nats/nats.conf'), 'utf8'),
+        readFile(toPath('deploy/nats/permissions.conf'), 'utf8'),
+        run('awk', ['-f', toPath('deploy/redis/users.awk'), toPath('deploy/redis/users.acl')], { env }),
       ]);
       return new Credentials(files, { natsConfiguration, natsPermissions, redisUsers: users.stdout });
     } finally {
@@ -50,7 +50,7 @@ export class Credentials {
 
   /** All passwords, which NATS finds in its environment. */
   get passwords(): Record<string, string> {
-    return variablesOf(this.files.get('passwords.env'));
+    return parseVariables(this.files.get('passwords.env'));
   }
 
   /** The text of an ACL file of Redis. */
@@ -67,14 +67,14 @@ export class Credentials {
   }
 
   /** The settings with which a program connects to this server as this user; none if the server has no such user. */
-  settingsOf(user: string, kind: ServerKind, host: string): Record<string, string> {
-    const { REDIS_URL, ...ofNats } = variablesOf(this.files.get(`${user}.env`));
+  getSettings(user: string, kind: ServerKind, host: string): Record<string, string> {
+    const { REDIS_URL, ...ofNats } = parseVariables(this.files.get(`${user}.env`));
     if (kind === 'nats') return ofNats['NATS_USER'] ? { NATS_URL: `nats://${host}`, ...ofNats } : {};
     return REDIS_URL ? { REDIS_URL: REDIS_URL.replace(/\$\{.*?\}/, 'redis').replace(/\$\{.*?\}/, host) } : {};
   }
 
   /** The user with all permissions. */
-  adminOf(kind: ServerKind): { user: string; password: string } {
+  getAdmin(kind: ServerKind): { user: string; password: string } {
     return { user: ADMIN, password: this.passwords[`${kind.toUpperCase()}_ADMIN_PASSWORD`]! };
   }
 
@@ -84,6 +84,6 @@ export class Credentials {
   }
 }
 
-function variablesOf(text = ''): Record<string, string> {
+function parseVariables(text = ''): Record<string, string> {
   return Object.fromEntries([...text.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name!, value!]));
 }

@@ -73,7 +73,7 @@ describe('Docker as the last way', () => {
     const server = await starting;
     expect(server).toMatchObject({ source: 'docker', port: container.port, pid: undefined });
     expect(server.url).toBe(`redis://admin:${password}@127.0.0.1:${container.port}`);
-    expect(server.settingsOf('worker')['REDIS_URL']).toMatch(/^redis:\/\/worker:\w+@127\.0\.0\.1:\d+$/);
+    expect(server.getSettings('worker')['REDIS_URL']).toMatch(/^redis:\/\/worker:\w+@127\.0\.0\.1:\d+$/);
     await server.kill();
     await server.restart();
     await server.stop();

@@ -3,8 +3,8 @@ import addFormats from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020';
 import { describe, expect, it } from 'vitest';
 import { OPERATIONS } from '@broomwagon/contracts';
-import { schemaOf } from '../../../messaging/src/validation/json-schema';
-import { COMPONENTS, componentOf, parts, type Components, type Json } from './json-schema';
+import { getSchema } from '../../../messaging/src/validation/json-schema';
+import { COMPONENTS, getComponent, parts, type Components, type Json } from './json-schema';
 
 // Compared with the sources by `npm run schema:check`.
 const document = JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as Json & {
@@ -13,7 +13,7 @@ const document = JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8'))
 };
 const { channels, components } = document;
 const { schemas } = components;
-const fieldsOf = (name: string) => (schemas[name]!.properties ?? {}) as Components;
+const getFields = (name: string) => (schemas[name]!.properties ?? {}) as Components;
 
 describe('docs/protocol/asyncapi.json', () => {
   it('describes every type and every field', () => {
@@ -30,8 +30,8 @@ describe('docs/protocol/asyncapi.json', () => {
 
   it('gives fields to every request that has some, and a type to every field', () => {
     const requests = Object.values(OPERATIONS).map(({ request }) => request);
-    const empty = requests.filter(({ name }) => Object.keys(fieldsOf(name)).length === 0);
-    expect(empty.filter((request) => Object.keys(schemaOf(request).properties).length > 0)).toEqual([]);
+    const empty = requests.filter(({ name }) => Object.keys(getFields(name)).length === 0);
+    expect(empty.filter((request) => Object.keys(getSchema(request).properties).length > 0)).toEqual([]);
     const typed = ['type', '$ref', 'anyOf', 'allOf', 'enum', 'const'];
     const untyped = Object.entries(schemas).flatMap(([name, schema]) =>
       parts({ [name]: schema }).flatMap(({ properties = {} }) =>
@@ -65,31 +65,31 @@ describe('docs/protocol/asyncapi.json', () => {
   });
 
   it('has the fields that a request inherits', () => {
-    expect(Object.keys(fieldsOf('ReleaseRequest'))).toEqual([
+    expect(Object.keys(getFields('ReleaseRequest'))).toEqual([
       'leaseId',
       'acquireId',
       'outcome',
       'tokens',
       'retryAfterMs',
     ]);
-    expect(Object.keys(fieldsOf('CommitWeightsRequest'))).toEqual(Object.keys(fieldsOf('RollbackWeightsRequest')));
-    expect(fieldsOf('CommitWeightsRequest').syncId).toMatchObject({ type: 'string', minLength: 1, maxLength: 128 });
+    expect(Object.keys(getFields('CommitWeightsRequest'))).toEqual(Object.keys(getFields('RollbackWeightsRequest')));
+    expect(getFields('CommitWeightsRequest').syncId).toMatchObject({ type: 'string', minLength: 1, maxLength: 128 });
   });
 
   it('closes requests and the objects in them, and leaves replies open', () => {
     for (const { request } of Object.values(OPERATIONS))
       expect(schemas[request.name]!.additionalProperties).toBe(false);
     expect(schemas.GroupSubmission!.additionalProperties).toBe(false);
-    expect(fieldsOf('SaveRequest').segment!.unevaluatedProperties).toBe(false);
+    expect(getFields('SaveRequest').segment!.unevaluatedProperties).toBe(false);
     expect(schemas.Segment).not.toHaveProperty('additionalProperties');
     expect(schemas.LeaseGrant).not.toHaveProperty('additionalProperties');
   });
 
   it('has a channel for every operation and every event', () => {
     expect(Object.keys(OPERATIONS).filter((name) => !channels[name] || !channels[`${name}.reply`])).toEqual([]);
-    const events = (schemas.PoolEvent!.anyOf as Json[]).map(componentOf);
+    const events = (schemas.PoolEvent!.anyOf as Json[]).map(getComponent);
     const payloads = Object.values(channels).map(({ messages }) => messages.event?.payload ?? {});
-    const published = new Set(payloads.map(componentOf));
+    const published = new Set(payloads.map(getComponent));
     expect(events.filter((name) => !published.has(name))).toEqual([]);
   });
 });

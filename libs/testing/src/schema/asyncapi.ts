@@ -1,6 +1,6 @@
 import { ERROR_CODES, OPERATIONS, SUBJECT_ROOT, type OperationName } from '@broomwagon/contracts';
 import { componentSchemas } from './components';
-import { componentOf, COMPONENTS, type Components, type Json } from './json-schema';
+import { getComponent, COMPONENTS, type Components, type Json } from './json-schema';
 import { readReplyTypes } from './reply-types';
 
 /** Commands that services send to a worker: name, type and summary. */
@@ -59,7 +59,7 @@ export function asyncApiDocument(root: string): Json {
     channels[name] = channel(`worker.{workerId}.${command}`, parameters, { command: message(type) });
     operations[name] = sending(name, `To a worker, at least once: ${summary}`);
   }
-  for (const [type, schema] of eventsOf(schemas)) {
+  for (const [type, schema] of listEvents(schemas)) {
     channels[`event.${type}`] = channel(`event.${type}`, {}, { event: message(schema) });
     operations[`event.${type}`] = sending(`event.${type}`, String(schemas[schema]!.description));
   }
@@ -98,10 +98,10 @@ function sending(channelName: string, summary: string): Json {
 }
 
 /** Each event's type as its subject has it, with the name of its schema. */
-function eventsOf(schemas: Components): [string, string][] {
+function listEvents(schemas: Components): [string, string][] {
   const members = schemas.PoolEvent!.anyOf as Json[];
   return members.map((member) => {
-    const name = componentOf(member);
+    const name = getComponent(member);
     const { type } = schemas[name]!.properties as { type: { const: string } };
     return [type.const, name];
   });

@@ -1,7 +1,7 @@
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage';
 import { targetConstructorToSchema } from 'class-validator-jsonschema';
 import * as contracts from '@broomwagon/contracts';
-import { componentOf, type Components, type Json } from './json-schema';
+import { getComponent, type Components, type Json } from './json-schema';
 
 type Meta = { constraints: never[] };
 /** Spelled as ranges, since few engines of regular expressions know `\p{Cc}`. */
@@ -53,7 +53,7 @@ export function addRules(components: Components): void {
 function withRule(property: Json, rule: Json, components: Components, where: string): Json {
   const { type, enum: allowed, items, anyOf, $ref: _, ...bounds } = rule;
   if (anyOf) return { anyOf, description: property.description };
-  const target = components[componentOf(property)] ?? property;
+  const target = components[getComponent(property)] ?? property;
   const values = target.enum ?? ('const' in target ? [target.const] : undefined);
   if (allowed && JSON.stringify([allowed].flat().toSorted()) !== JSON.stringify([values].flat().toSorted())) {
     throw new Error(`${where}: the decorator allows ${String(allowed)}, the type ${String(values)}`);

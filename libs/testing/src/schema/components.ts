@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createGenerator } from 'ts-json-schema-generator';
 import { addRules } from './class-rules';
-import { componentOf, COMPONENTS, type Components, type Json, parts } from './json-schema';
+import { getComponent, COMPONENTS, type Components, type Json, parts } from './json-schema';
 
 const SCALARS = new Set<unknown>(['string', 'number', 'integer', 'boolean']);
 
@@ -57,7 +57,7 @@ function tidied(found: Components): Components {
 function describeFields(components: Components): void {
   const describe = (schema: Json, inherited?: unknown): void => {
     for (const field of Object.values((schema.properties ?? {}) as Components)) {
-      field.description ??= components[componentOf(field)]?.description ?? inherited;
+      field.description ??= components[getComponent(field)]?.description ?? inherited;
       for (const part of parts(field)) describe(part, field.description);
     }
   };
@@ -86,7 +86,7 @@ function closeRequests(components: Components, received: readonly string[], sent
   for (const name of reachable(components, received)) {
     if (inReplies.has(name)) continue;
     for (const part of parts(components[name])) {
-      const isShared = inReplies.has(componentOf(part)) && components[componentOf(part)]!.type === 'object';
+      const isShared = inReplies.has(getComponent(part)) && components[getComponent(part)]!.type === 'object';
       if (isShared) part.unevaluatedProperties = false;
       else if (part.type === 'object') part.additionalProperties ??= false;
     }
@@ -98,7 +98,7 @@ function reachable(components: Components, roots: readonly string[]): Set<string
   const visit = (name: string): void => {
     if (name === '' || seen.has(name)) return;
     seen.add(name);
-    for (const part of parts(components[name])) visit(componentOf(part));
+    for (const part of parts(components[name])) visit(getComponent(part));
   };
   roots.forEach(visit);
   return seen;

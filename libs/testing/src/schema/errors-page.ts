@@ -1,10 +1,10 @@
-import { ERROR_CODES, httpStatusOf, type ErrorCode } from '@broomwagon/contracts';
+import { ERROR_CODES, getHttpStatus, type ErrorCode } from '@broomwagon/contracts';
 
 /** docs/protocol/errors.md: every code a service may answer. */
 export function errorsPage(): string {
   const rows = Object.entries(ERROR_CODES).map(
     ([code, { retryable, about }]) =>
-      `| \`${code}\` | ${retryable ? 'yes' : 'no'} | ${httpStatusOf(code as ErrorCode)} | ${about} |`,
+      `| \`${code}\` | ${retryable ? 'yes' : 'no'} | ${getHttpStatus(code as ErrorCode)} | ${about} |`,
   );
   return [
     '# Errors',

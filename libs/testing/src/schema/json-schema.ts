@@ -6,7 +6,7 @@ export type Components = Record<string, Json>;
 export const COMPONENTS = '#/components/schemas/';
 
 /** The component that a schema refers to; empty for none. */
-export function componentOf({ $ref }: Json): string {
+export function getComponent({ $ref }: Json): string {
   return typeof $ref === 'string' && $ref.startsWith(COMPONENTS) ? $ref.slice(COMPONENTS.length) : '';
 }
 

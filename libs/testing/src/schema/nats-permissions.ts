@@ -6,7 +6,7 @@ import {
   gatewaySubject,
   type OperationName,
   OPERATIONS,
-  patternOf,
+  buildPattern,
   replicaSubject,
   ROUTES,
   TRAINER_OPERATIONS,
@@ -51,7 +51,7 @@ function owner(app: 'load-balancer' | 'trainer-coordinator', publish: readonly s
     calls: [],
     publish,
     subscribe: [
-      ...operations.flatMap((name) => [`${patternOf(name)} ${app}`, replicaSubject('*', '*', name)]),
+      ...operations.flatMap((name) => [`${buildPattern(name)} ${app}`, replicaSubject('*', '*', name)]),
       ...SERVICE_PATTERNS,
     ],
   };
@@ -164,10 +164,10 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
 };
 
 /** The subjects of a role. */
-export function permissionsOf(name: string): { publish: string[]; subscribe: string[] } {
+export function buildPermissions(name: string): { publish: string[]; subscribe: string[] } {
   const { calls, publish = [], subscribe = [] } = NATS_ROLES[name]!;
   if (publish.includes(EVERYTHING)) return { publish: [EVERYTHING], subscribe: [...subscribe] };
-  const requests = calls.flatMap((call) => [patternOf(call), replicaSubject('*', '*', call)]);
+  const requests = calls.flatMap((call) => [buildPattern(call), replicaSubject('*', '*', call)]);
   return {
     publish: [...new Set([...requests, ...publish, ...inboxesOfCallers(name)])],
     subscribe: [...subscribe, `_INBOX.${name}.>`],
@@ -187,15 +187,15 @@ function inboxesOfCallers(name: string): string[] {
 }
 
 /** Name of the variable with the permissions of a role in permissions.conf. */
-const variableOf = (name: string) => `${name.replaceAll('-', '_')}_permissions`;
+const toVariable = (name: string) => `${name.replaceAll('-', '_')}_permissions`;
 
 /** The text of deploy/nats/permissions.conf. */
 export function natsPermissions(): string {
   const list = (subjects: readonly string[]) =>
     `[\n${subjects.map((one) => `    ${JSON.stringify(one)}\n`).join('')}  ]`;
   const roles = Object.keys(NATS_ROLES).map((name) => {
-    const { publish, subscribe } = permissionsOf(name);
-    return `${variableOf(name)} {\n  publish: ${list(publish)}\n  subscribe: ${list(subscribe)}\n}\n`;
+    const { publish, subscribe } = buildPermissions(name);
+    return `${toVariable(name)} {\n  publish: ${list(publish)}\n  subscribe: ${list(subscribe)}\n}\n`;
   });
   return `# Permissions of the users of NATS, which nats.conf names. Made by npm run schema from
 # libs/testing/src/schema/nats-permissions.ts: do not edit.

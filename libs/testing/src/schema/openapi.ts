@@ -1,6 +1,6 @@
 import { REST_OPERATIONS, ERROR_CODES, API_ROOT, fieldsOfPath, ROUTES, type Route } from '@broomwagon/contracts';
 import { componentSchemas } from './components';
-import { componentOf, COMPONENTS, type Components, type Json, parts } from './json-schema';
+import { getComponent, COMPONENTS, type Components, type Json, parts } from './json-schema';
 import { readReplyTypes } from './reply-types';
 
 const PROBLEM = 'Problem';
@@ -56,9 +56,9 @@ export function openApiDocument(root: string): Json {
   for (const route of ROUTES) {
     const name = replyOf[route.operation]!;
     schemas[name]!.description ??= `Reply of \`${route.operation}\`.`;
-    (paths[API_ROOT + route.path] ??= {})[route.method.toLowerCase()] = operationOf(route, schemas, name);
+    (paths[API_ROOT + route.path] ??= {})[route.method.toLowerCase()] = buildOperation(route, schemas, name);
   }
-  const tags = new Set(ROUTES.map(tagOf));
+  const tags = new Set(ROUTES.map(getTag));
   return {
     openapi: '3.1.0',
     info: {
@@ -86,7 +86,7 @@ export function openApiDocument(root: string): Json {
   };
 }
 
-function operationOf(route: Route, schemas: Components, replyType: string): Json {
+function buildOperation(route: Route, schemas: Components, replyType: string): Json {
   const {
     method,
     path,
@@ -123,8 +123,8 @@ function operationOf(route: Route, schemas: Components, replyType: string): Json
     additionalProperties: false,
   };
   return {
-    operationId: operationIdOf(route),
-    tags: [tagOf(route)],
+    operationId: toOperationId(route),
+    tags: [getTag(route)],
     summary: summary === '' ? operation : summary[0]!.toUpperCase() + summary.slice(1),
     description: `${text}\n\nOperation \`${operation}\`; needs the role \`${role}\`.`.trim(),
     parameters: [
@@ -141,8 +141,8 @@ function operationOf(route: Route, schemas: Components, replyType: string): Json
       200: {
         description: 'The reply.',
         content: {
-          [contentTypeOf(route)]: {
-            schema: isExport ? entryOf(schemas[replyType]!) : { $ref: COMPONENTS + replyType },
+          [getContentType(route)]: {
+            schema: isExport ? getEntrySchema(schemas[replyType]!) : { $ref: COMPONENTS + replyType },
           },
         },
       },
@@ -152,12 +152,12 @@ function operationOf(route: Route, schemas: Components, replyType: string): Json
   };
 }
 
-function contentTypeOf({ isStream, isExport }: Route): string {
+function getContentType({ isStream, isExport }: Route): string {
   return isStream ? 'text/event-stream' : isExport ? 'application/x-ndjson' : 'application/json';
 }
 
 /** Schema of an entry of the list that a page has. */
-function entryOf({ properties }: Json): unknown {
+function getEntrySchema({ properties }: Json): unknown {
   return Object.values(properties as Components).find(({ type }) => type === 'array')!.items;
 }
 
@@ -167,11 +167,11 @@ function isOpen({ fields }: Route, field: string): boolean {
 }
 
 /** For example `serverList` for `server.list`. */
-function operationIdOf({ id, operation }: Route): string {
+function toOperationId({ id, operation }: Route): string {
   return id ?? operation.replaceAll(/[.-](\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-function tagOf({ path }: Route): string {
+function getTag({ path }: Route): string {
   const found = path.split('/').filter((part) => part in TAGS);
   return found[1] ?? found[0]!;
 }
@@ -180,7 +180,7 @@ function tagOf({ path }: Route): string {
 function reachable(schemas: Components, from: Json): Components {
   const names = new Set<string>();
   const visit = (schema: unknown): void => {
-    for (const name of parts(schema).map(componentOf)) {
+    for (const name of parts(schema).map(getComponent)) {
       if (name === '' || names.has(name)) continue;
       names.add(name);
       visit(schemas[name]);

@@ -1,5 +1,5 @@
 import { ERROR_CODES } from '@broomwagon/contracts';
-import { componentOf, type Components, type Json } from './json-schema';
+import { getComponent, type Components, type Json } from './json-schema';
 
 const WIDTH = 110;
 const HEADER = '# Made by `npm run schema` from docs/protocol/asyncapi.json. Do not edit.';
@@ -16,14 +16,15 @@ export function pythonTypes(document: Json): string {
   };
   const types = new PythonTypes();
   for (const [name, schema] of Object.entries(components.schemas)) types.add(name, schema);
-  const typeOf = (channel: string, message: string) => componentOf(channels[channel]!.messages[message]!.payload);
+  const toPythonType = (channel: string, message: string) =>
+    getComponent(channels[channel]!.messages[message]!.payload);
   const operations = Object.keys(channels).filter((name) => channels[name]!.messages.request);
   const overloads = operations.map((name) =>
     [
       '    @overload',
       '    async def __call__(',
-      `        self, operation: Literal["${name}"], body: ${typeOf(name, 'request')}, *, deadline: float = ...`,
-      `    ) -> ${typeOf(`${name}.reply`, 'reply')}: ...`,
+      `        self, operation: Literal["${name}"], body: ${toPythonType(name, 'request')}, *, deadline: float = ...`,
+      `    ) -> ${toPythonType(`${name}.reply`, 'reply')}: ...`,
     ].join('\n'),
   );
   return [
@@ -87,12 +88,12 @@ class PythonTypes {
 
   add(name: string, schema: Json): void {
     if (schema.type !== 'object' || isMapping(schema)) {
-      this.aliases.push(`${name} = ${this.typeOf(schema, name, true)}`);
+      this.aliases.push(`${name} = ${this.toPythonType(schema, name, true)}`);
       return;
     }
     const required = new Set(schema.required as string[] | undefined);
     const fields = Object.entries((schema.properties ?? {}) as Components).map(([field, value]) => {
-      const type = this.typeOf(value, name + field[0]!.toUpperCase() + field.slice(1));
+      const type = this.toPythonType(value, name + field[0]!.toUpperCase() + field.slice(1));
       const declared = `    ${field}: ${required.has(field) ? type : `NotRequired[${type}]`}`;
       return value.description ? `${declared}\n${docstring(value.description as string, '    ')}` : declared;
     });
@@ -101,12 +102,13 @@ class PythonTypes {
   }
 
   /** @param owner name of the type that an object without a name gets @param isAlias the type is evaluated */
-  private typeOf(schema: Json, owner: string, isAlias = false): string {
-    const component = componentOf(schema);
+  private toPythonType(schema: Json, owner: string, isAlias = false): string {
+    const component = getComponent(schema);
     if (component) return isAlias ? `"${component}"` : component;
     if (schema.enum) return `Literal[${(schema.enum as unknown[]).map(literal).join(', ')}]`;
     if (schema.const !== undefined) return `Literal[${literal(schema.const)}]`;
-    const union = (schemas: Json[]) => `Union[${schemas.map((one) => this.typeOf(one, owner, isAlias)).join(', ')}]`;
+    const union = (schemas: Json[]) =>
+      `Union[${schemas.map((one) => this.toPythonType(one, owner, isAlias)).join(', ')}]`;
     if (schema.anyOf) return union(schema.anyOf as Json[]);
     if (Array.isArray(schema.type)) return union(schema.type.map((type: string) => ({ type })));
     switch (schema.type) {
@@ -121,9 +123,9 @@ class PythonTypes {
       case 'null':
         return 'None';
       case 'array':
-        return `list[${this.typeOf(schema.items as Json, owner, isAlias)}]`;
+        return `list[${this.toPythonType(schema.items as Json, owner, isAlias)}]`;
       case 'object': {
-        if (isMapping(schema)) return `dict[str, ${this.valuesOf(schema, owner, isAlias)}]`;
+        if (isMapping(schema)) return `dict[str, ${this.toValueType(schema, owner, isAlias)}]`;
         this.add(owner, schema);
         return owner;
       }
@@ -132,9 +134,9 @@ class PythonTypes {
     }
   }
 
-  private valuesOf({ properties = {}, additionalProperties }: Json, owner: string, isAlias: boolean): string {
+  private toValueType({ properties = {}, additionalProperties }: Json, owner: string, isAlias: boolean): string {
     const values = [...Object.values(properties as Components), additionalProperties as Json | undefined];
-    const types = new Set(values.filter((value) => value).map((value) => this.typeOf(value!, owner, isAlias)));
+    const types = new Set(values.filter((value) => value).map((value) => this.toPythonType(value!, owner, isAlias)));
     return types.size === 1 ? [...types][0]! : 'Any';
   }
 }

@@ -114,7 +114,7 @@ export class FaultyLink {
       if (queue.length > 0) setTimeout(flush, queue[0]!.atMs - performance.now());
     };
     const pass = (send: () => void): void => {
-      const { kind, delayMs = 0 } = this.faultOf(direction, place) ?? {};
+      const { kind, delayMs = 0 } = this.findFault(direction, place) ?? {};
       if (kind === 'black-hole') return;
       const atMs = Math.max(notBeforeMs, performance.now() + (kind === 'delay' ? delayMs : 0));
       queue.push({ atMs, send });
@@ -125,7 +125,7 @@ export class FaultyLink {
   }
 
   /** The fault that hits these bytes now. @param place number of the connection, from 1 */
-  private faultOf(direction: Direction, place: number): LinkFault | undefined {
+  private findFault(direction: Direction, place: number): LinkFault | undefined {
     const { fault } = this;
     if (fault === undefined || (fault.direction ?? direction) !== direction) return undefined;
     const isExempt = fault.kind === 'black-hole' && place > this.faultBeganAt && fault.hitsNew !== true;

@@ -51,7 +51,7 @@ export async function givenServer(kind: ServerKind, url: string, variable: strin
     port,
     pid: undefined,
     answers,
-    settingsOf: () => ({ [details.urlVariable]: url }),
+    getSettings: () => ({ [details.urlVariable]: url }),
     source: 'environment',
     description: `${details.label} at ${place}, named by ${variable}`,
     stop: () => Promise.resolve(),

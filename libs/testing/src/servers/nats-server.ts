@@ -9,7 +9,7 @@ export interface NatsOptions extends ServerOptions, FindOptions {}
 /** How NATS is run: JetStream in the private folder, loopback only. */
 export function natsRecipe(options: ServerOptions): ServerRecipe {
   const { credentials } = options;
-  const { user, password } = credentials?.adminOf('nats') ?? options;
+  const { user, password } = credentials?.getAdmin('nats') ?? options;
   const authorization =
     password === undefined || credentials
       ? []

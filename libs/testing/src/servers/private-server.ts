@@ -99,7 +99,7 @@ async function startHere(
     },
     process: server,
     answers: () => answers(server),
-    settingsOf: settings(recipe, options.credentials, port),
+    getSettings: settings(recipe, options.credentials, port),
     source: found.source,
     description: `${SERVER_KINDS[kind].label} on 127.0.0.1:${port}, ${found.description}`,
     async stop() {
@@ -160,7 +160,7 @@ async function startInContainer(
     port,
     pid: undefined,
     answers: () => recipe.answers(port),
-    settingsOf: settings(recipe, credentials, port),
+    getSettings: settings(recipe, credentials, port),
     source: 'docker',
     description: `${label} on 127.0.0.1:${port}, ${found.description}`,
     stop,
@@ -176,5 +176,5 @@ async function startInContainer(
 
 function settings({ kind, url }: ServerRecipe, credentials: Credentials | undefined, port: number) {
   return (user: string): Record<string, string> =>
-    credentials?.settingsOf(user, kind, `127.0.0.1:${port}`) ?? { [SERVER_KINDS[kind].urlVariable]: url(port) };
+    credentials?.getSettings(user, kind, `127.0.0.1:${port}`) ?? { [SERVER_KINDS[kind].urlVariable]: url(port) };
 }

@@ -59,13 +59,13 @@ export class RedisCluster {
   }
 
   /** The server that holds this key now. */
-  async primaryOf(key: string): Promise<ServerHandle> {
-    return (await this.ownerOf(key)).server;
+  async findPrimary(key: string): Promise<ServerHandle> {
+    return (await this.findOwner(key)).server;
   }
 
   /** A primary that does not hold this key. */
   async anotherThan(key: string): Promise<ServerHandle> {
-    const owner = await this.ownerOf(key);
+    const owner = await this.findOwner(key);
     return (await this.primaries()).find((one) => one !== owner)!.server;
   }
 
@@ -96,7 +96,7 @@ export class RedisCluster {
     await replica.client.call('CLIENT', 'KILL', 'TYPE', 'MASTER');
     await delay(lostMs);
     const from = this.nodes.find(({ server }) => server === primary)!;
-    const [written, copied] = [await offsetOf(from), await offsetOf(replica)];
+    const [written, copied] = [await readOffset(from), await readOffset(replica)];
     await this.failOver(primary);
     await replica.client.config('SET', 'masterauth', '');
     return written - copied;
@@ -119,7 +119,7 @@ export class RedisCluster {
     const [first] = this.nodes as [Node];
     const node = await startNode(this.nodes.length + 1, NODE_TIMEOUT_MS);
     this.nodes.push(node);
-    await node.client.call('CLUSTER', 'MEET', '127.0.0.1', String(first.server.port), await busPortOf(first));
+    await node.client.call('CLUSTER', 'MEET', '127.0.0.1', String(first.server.port), await readBusPort(first));
     await this.untilAllKnown();
     return node.server;
   }
@@ -129,7 +129,7 @@ export class RedisCluster {
    * @returns function that moves all its keys and ends the move
    */
   async beginMove(key: string, target?: ServerHandle): Promise<() => Promise<void>> {
-    const from = await this.ownerOf(key);
+    const from = await this.findOwner(key);
     const to = (await this.primaries()).find((one) => (target ? one.server === target : one !== from))!;
     const slot = await from.client.cluster('KEYSLOT', key);
     await to.client.call('CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', from.id);
@@ -160,7 +160,7 @@ export class RedisCluster {
       const to = Math.floor(((index + 1) * SLOTS) / primaries) - 1;
       await client.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to));
     }
-    const busPort = await busPortOf(first);
+    const busPort = await readBusPort(first);
     for (const { client } of others) {
       await client.call('CLUSTER', 'MEET', '127.0.0.1', String(first.server.port), busPort);
     }
@@ -202,7 +202,7 @@ export class RedisCluster {
     return this.nodes.filter((_, index) => roles[index]!.includes('role:master'));
   }
 
-  private async ownerOf(key: string): Promise<Node> {
+  private async findOwner(key: string): Promise<Node> {
     const [asked] = this.nodes as [Node];
     const id = await ownerIdIn(asked, await asked.client.cluster('KEYSLOT', key));
     return this.nodes.find((node) => node.id === id)!;
@@ -231,7 +231,7 @@ async function startNode(configEpoch: number, timeoutMs: number): Promise<Node> 
   return { server, client, id: (await client.cluster('MYID')) as string };
 }
 
-async function busPortOf({ client }: Node): Promise<string> {
+async function readBusPort({ client }: Node): Promise<string> {
   const [, port] = (await client.config('GET', 'cluster-port')) as [string, string];
   return port;
 }
@@ -242,7 +242,7 @@ async function ownerIdIn({ client }: Node, slot: number): Promise<string | undef
 }
 
 /** How many bytes of writes a node has made or copied. */
-async function offsetOf({ client }: Node): Promise<number> {
+async function readOffset({ client }: Node): Promise<number> {
   const info = await client.info('replication');
   return Number(/^(?:slave|master)_repl_offset:(\d+)/m.exec(info)![1]);
 }

@@ -11,7 +11,7 @@ export interface RedisOptions extends ServerOptions, FindOptions {}
 /** How Redis is run: append-only file synced every second, no snapshots, nothing ever evicted, loopback only. */
 export function redisRecipe(options: ServerOptions): ServerRecipe {
   const { credentials } = options;
-  const { user, password } = credentials?.adminOf('redis') ?? options;
+  const { user, password } = credentials?.getAdmin('redis') ?? options;
   const url = (port: number) => `redis://${login(user, password)}127.0.0.1:${port}`;
   return {
     kind: 'redis',

@@ -15,7 +15,7 @@ export interface ServerHandle {
   /** The process, where we started one: a given server and one in a container have none here. */
   readonly process?: ManagedProcess;
   /** Settings with which a program connects: as this user, where the server has the users of `deploy`. */
-  settingsOf(user: string): Record<string, string>;
+  getSettings(user: string): Record<string, string>;
   /** One line for people: which server this is and where it came from. */
   readonly description: string;
   /** Whether it answers now; rejects or answers false when it does not. */

@@ -1,5 +1,5 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { nowMs, sampleOf } from './redis-history';
+import { nowMs, findSample } from './redis-history';
 
 /** A TCP link to a server that can hold back the bytes of the server, and deliver them up to a moment of the past. */
 export class HeldLink {
@@ -34,7 +34,7 @@ export class HeldLink {
    * piece.
    */
   end(momentMs: number): number {
-    const last = sampleOf(this.pieces, momentMs);
+    const last = findSample(this.pieces, momentMs);
     this.client?.write(Buffer.concat(this.pieces.slice(0, this.pieces.indexOf(last) + 1).map(({ bytes }) => bytes)));
     this.client?.end();
     this.server.close();

@@ -11,7 +11,7 @@ export interface RedisHistory {
 }
 
 /** The last of the samples taken before that moment, else the first one. Samples in the order of time. */
-export function sampleOf<Sample extends { atMs: number }>(samples: readonly Sample[], momentMs: number): Sample {
+export function findSample<Sample extends { atMs: number }>(samples: readonly Sample[], momentMs: number): Sample {
   return samples.findLast(({ atMs }) => atMs <= momentMs) ?? samples[0]!;
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { startRedis } from '../servers/redis-server';
 import type { ServerHandle } from '../servers/server-handle';
-import { nowMs, type RedisHistory, sampleOf } from './redis-history';
+import { nowMs, type RedisHistory, findSample } from './redis-history';
 
 const SNAPSHOT_INTERVAL_MS = 300;
 
@@ -43,7 +43,7 @@ export class RestoredSnapshot implements RedisHistory {
     this.away = true;
     await this.taking;
     await this.redis.kill();
-    const { atMs, file } = sampleOf(this.snapshots, setBackMs - lostMs);
+    const { atMs, file } = findSample(this.snapshots, setBackMs - lostMs);
     await copyFile(file, join(this.folder, 'dump.rdb'));
     await this.redis.restart();
     this.away = false;

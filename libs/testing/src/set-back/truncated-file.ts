@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { startRedis } from '../servers/redis-server';
 import type { ServerHandle } from '../servers/server-handle';
 import { waitUntil } from '../wait-until';
-import { nowMs, type RedisHistory, sampleOf } from './redis-history';
+import { nowMs, type RedisHistory, findSample } from './redis-history';
 
 const SAMPLE_INTERVAL_MS = 25;
 /** Without rewrites of its own the last file only grows. */
@@ -42,7 +42,7 @@ export class TruncatedFile implements RedisHistory {
   async setBack(lostMs: number): Promise<number> {
     const setBackMs = nowMs();
     await this.redis.kill();
-    const { atMs, bytes } = sampleOf(this.samples, setBackMs - lostMs);
+    const { atMs, bytes } = findSample(this.samples, setBackMs - lostMs);
     await truncate(this.file, Math.max(0, bytes - this.cutBytes()));
     await this.redis.restart();
     await this.rewrite();
@@ -87,6 +87,6 @@ export class TruncatedFile implements RedisHistory {
 /** The file that is written now: the one with the highest number. */
 async function lastFile(folder: string): Promise<string> {
   const names = (await readdir(join(folder, FOLDER))).filter((name) => name.endsWith('.incr.aof'));
-  const numberOf = (name: string) => Number(/\.(\d+)\.incr/.exec(name)![1]);
-  return join(folder, FOLDER, names.toSorted((one, other) => numberOf(one) - numberOf(other)).at(-1)!);
+  const parseFileNumber = (name: string) => Number(/\.(\d+)\.incr/.exec(name)![1]);
+  return join(folder, FOLDER, names.toSorted((one, other) => parseFileNumber(one) - parseFileNumber(other)).at(-1)!);
 }

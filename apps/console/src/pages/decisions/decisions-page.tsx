@@ -1,4 +1,4 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Button, Code, Drawer, Group, ScrollArea, Stack, Switch, Table, Text } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
@@ -18,10 +18,10 @@ export default function DecisionsPage() {
   const query = isFull ? { full: true } : {};
   const { value, error } = useLive(
     `${pool}/decisions/${isFull}`,
-    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/decisions', { params: { path: { pool }, query }, signal })),
+    (signal) => readData(client.GET('/api/v1/pools/{pool}/decisions', { params: { path: { pool }, query }, signal })),
     { everyMs: 5_000 },
   );
-  const columns = useMemo(() => columnsOf(setOpened), []);
+  const columns = useMemo(() => buildColumns(setOpened), []);
   return (
     <Stack gap="md">
       <Problem error={error} />
@@ -41,7 +41,7 @@ export default function DecisionsPage() {
         label="Decisions, latest first"
         columns={columns}
         rows={value?.decisions ?? []}
-        keyOf={({ seq, acquireId }) => `${seq}/${acquireId}`}
+        toKey={({ seq, acquireId }) => `${seq}/${acquireId}`}
         empty="No server was chosen yet."
         height={640}
       />
@@ -59,12 +59,12 @@ export default function DecisionsPage() {
   );
 }
 
-function columnsOf(open: (receipt: Receipt) => void): Column<Receipt>[] {
+function buildColumns(open: (receipt: Receipt) => void): Column<Receipt>[] {
   return [
     { title: 'Number', value: ({ seq }) => seq, align: 'right', width: 90 },
     { title: 'Time', value: ({ decidedAtMs }) => decidedAtMs, format: clock, width: 90 },
     { title: 'Server', value: ({ serverId }) => serverId },
-    { title: 'Rule', value: ({ decision }) => ruleOf(decision) },
+    { title: 'Rule', value: ({ decision }) => formatRule(decision) },
     { title: 'Policy', value: ({ decision }) => decision.policy },
     { title: 'In flight after', value: ({ decision }) => decision.inflight, align: 'right' },
     { title: 'Servers with room', value: ({ decision }) => decision.eligible, align: 'right' },
@@ -79,7 +79,7 @@ function columnsOf(open: (receipt: Receipt) => void): Column<Receipt>[] {
   ];
 }
 
-function ruleOf({ branch, via }: Receipt['decision']): string {
+function formatRule({ branch, via }: Receipt['decision']): string {
   return via === undefined ? branch : `${branch}, then ${via}`;
 }
 
@@ -91,7 +91,7 @@ function ReceiptView({ receipt: { acquireId, serverId, decision } }: { receipt: 
         <Text span fw={600}>
           {serverId}
         </Text>{' '}
-        was chosen by the rule {ruleOf(decision)} of {decision.policy}
+        was chosen by the rule {formatRule(decision)} of {decision.policy}
         {policyVersion === undefined ? '' : `, version ${policyVersion} of the settings`}
         {key === undefined ? '' : `, with the load key ${key}`}.
       </Text>

@@ -2,7 +2,7 @@ import { Chip, Group, Switch } from '@mantine/core';
 import { EVENT_TYPES, type PoolEventType, SELDOM_EVENTS } from '../../live/event-types';
 
 /** Subjects of events: the first part of a type. */
-const SUBJECTS = [...new Set(EVENT_TYPES.map(subjectOf))];
+const SUBJECTS = [...new Set(EVENT_TYPES.map(getSubject))];
 
 export interface EventChoice {
   subjects: string[];
@@ -11,12 +11,12 @@ export interface EventChoice {
 }
 export const ALL_SELDOM: EventChoice = { subjects: SUBJECTS, isWhole: false };
 
-function subjectOf(type: PoolEventType): string {
+function getSubject(type: PoolEventType): string {
   return type.split('.')[0]!;
 }
 
-export function typesOf({ subjects, isWhole }: EventChoice): PoolEventType[] {
-  return (isWhole ? EVENT_TYPES : SELDOM_EVENTS).filter((type) => subjects.includes(subjectOf(type)));
+export function listTypes({ subjects, isWhole }: EventChoice): PoolEventType[] {
+  return (isWhole ? EVENT_TYPES : SELDOM_EVENTS).filter((type) => subjects.includes(getSubject(type)));
 }
 
 export function EventFilter({ choice, onChange }: { choice: EventChoice; onChange(choice: EventChoice): void }) {

@@ -6,7 +6,7 @@ import { clock, count } from '../../components/format';
 import { Problem } from '../../components/problem';
 import { useEventList } from '../../live/events';
 import type { PoolEvent } from '../../live/event-types';
-import { ALL_SELDOM, EventFilter, typesOf } from './event-filter';
+import { ALL_SELDOM, EventFilter, listTypes } from './event-filter';
 
 const COLUMNS: Column<StreamedEvent>[] = [
   { title: 'Number', value: ({ event }) => event.sequence, align: 'right', width: 90 },
@@ -21,12 +21,12 @@ const COLUMNS: Column<StreamedEvent>[] = [
     ),
     width: 170,
   },
-  { title: 'What', value: ({ event }) => textOf(event) },
+  { title: 'What', value: ({ event }) => formatEvent(event) },
 ];
 
 export default function EventsPage() {
   const [choice, setChoice] = useState(ALL_SELDOM);
-  const types = useMemo(() => typesOf(choice), [choice]);
+  const types = useMemo(() => listTypes(choice), [choice]);
   const [text, setText] = useState('');
   const [held, setHeld] = useState<readonly StreamedEvent[]>();
   const { events, error } = useEventList(types);
@@ -34,7 +34,7 @@ export default function EventsPage() {
   const shown = useMemo(() => {
     const wanted = text.trim().toLowerCase();
     return listed.filter(
-      ({ event }) => types.includes(event.type) && (wanted === '' || textOf(event).toLowerCase().includes(wanted)),
+      ({ event }) => types.includes(event.type) && (wanted === '' || formatEvent(event).toLowerCase().includes(wanted)),
     );
   }, [listed, types, text]);
   return (
@@ -59,7 +59,7 @@ export default function EventsPage() {
         label="Events, latest first"
         columns={COLUMNS}
         rows={shown}
-        keyOf={({ id }) => id}
+        toKey={({ id }) => id}
         empty="No event since this page was opened. The list keeps the last 1,000."
         height={640}
       />
@@ -71,7 +71,7 @@ export default function EventsPage() {
 }
 
 /** The fields of an event besides the common fields of all events. */
-function textOf(event: PoolEvent): string {
+function formatEvent(event: PoolEvent): string {
   const { type: _type, pool: _pool, atMs: _atMs, sequence: _sequence, ...fields } = event;
   return Object.entries(fields)
     .map(([name, value]) => `${name} ${String(value)}`)

@@ -1,4 +1,4 @@
-import { dataOf } from '@broomwagon/admin-client';
+import { readData } from '@broomwagon/admin-client';
 import { NumberInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActionButton } from '../../actions/action-button';
@@ -30,8 +30,8 @@ export function DrainAction({ server, onDone }: { server: Server; onDone(): void
         const address = '/api/v1/pools/{pool}/servers/{serverId}';
         const body = { deadlineMs: Number(minutes) * 60_000 };
         await (isEnd
-          ? dataOf(client.POST(`${address}/undrain`, { params }))
-          : dataOf(client.POST(`${address}/drain`, { params, body })));
+          ? readData(client.POST(`${address}/undrain`, { params }))
+          : readData(client.POST(`${address}/drain`, { params, body })));
         return isEnd ? `${serverId} takes new requests.` : `${serverId} is draining.`;
       }}
       onDone={onDone}

@@ -29,8 +29,8 @@ export function LoadMap({ servers }: { servers: readonly Server[] }) {
       const y = Math.floor(index / columns) * (cell + GAP);
       context.fillStyle = palette.track;
       context.fillRect(x, y, cell, cell);
-      const filled = Math.ceil(cell * loadOf(server));
-      context.fillStyle = colorOf(server, palette);
+      const filled = Math.ceil(cell * computeLoad(server));
+      context.fillStyle = getColor(server, palette);
       context.fillRect(x, y + cell - filled, cell, filled);
     }
   }, [servers, cell, columns, width, height, palette]);
@@ -42,7 +42,7 @@ export function LoadMap({ servers }: { servers: readonly Server[] }) {
   };
   return (
     <Box ref={box}>
-      <Tooltip.Floating label={pointed && textOf(pointed)} disabled={pointed === undefined}>
+      <Tooltip.Floating label={pointed && formatLoad(pointed)} disabled={pointed === undefined}>
         <canvas
           ref={canvas}
           style={{ width: '100%', height, display: 'block' }}
@@ -70,20 +70,20 @@ function cellSize(servers: number, width: number): number {
   return 8;
 }
 
-function loadOf({ state, inflight, capacity }: Server): number {
+function computeLoad({ state, inflight, capacity }: Server): number {
   if (BROKEN.has(state)) return 1;
   return Math.min(1, inflight / Math.max(1, capacity));
 }
 
 const BROKEN = new Set<Server['state']>(['failed', 'suspect', 'quarantined']);
 
-function colorOf(server: Server, palette: Palette): string {
+function getColor(server: Server, palette: Palette): string {
   if (BROKEN.has(server.state)) return palette.bad;
   if (server.state !== 'ready') return palette.text;
-  return loadOf(server) > 0.9 ? palette.warn : palette.bar;
+  return computeLoad(server) > 0.9 ? palette.warn : palette.bar;
 }
 
-function textOf(server: Server): string {
+function formatLoad(server: Server): string {
   const { serverId, state, inflight, capacity } = server;
   return `${serverId}: ${state}, ${inflight} of ${capacity} (${percent(inflight / Math.max(1, capacity))})`;
 }

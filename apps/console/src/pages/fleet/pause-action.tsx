@@ -1,4 +1,4 @@
-import { dataOf } from '@broomwagon/admin-client';
+import { readData } from '@broomwagon/admin-client';
 import { ActionButton } from '../../actions/action-button';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
@@ -22,7 +22,7 @@ export function PauseAction() {
       isDisabled={status.value === undefined}
       run={async (key) => {
         const params = { path: { pool }, header: { 'Idempotency-Key': key } };
-        await dataOf(client.POST(`/api/v1/pools/{pool}/${isPaused ? 'resume' : 'pause'}`, { params }));
+        await readData(client.POST(`/api/v1/pools/{pool}/${isPaused ? 'resume' : 'pause'}`, { params }));
         return `The pool ${pool} is ${isPaused ? 'running' : 'paused'}.`;
       }}
       onDone={status.refresh}

@@ -62,7 +62,7 @@ export function ServerTable({ servers, isLoading, onChange }: ServerTableProps) 
         cell: ({ load }) => load?.waiting ?? <Absent />,
         align: 'right',
       },
-      { title: 'Weights', value: (server) => server.weightVersion, cell: weightsOf, align: 'right' },
+      { title: 'Weights', value: (server) => server.weightVersion, cell: formatWeights, align: 'right' },
       {
         title: 'Last answer',
         value: (server) => server.heartbeatAgeMs,
@@ -85,13 +85,13 @@ export function ServerTable({ servers, isLoading, onChange }: ServerTableProps) 
       label="Servers"
       columns={columns}
       rows={servers}
-      keyOf={(server) => server.serverId}
+      toKey={(server) => server.serverId}
       empty={isLoading ? 'Reading the servers …' : 'No server matches.'}
     />
   );
 }
 
-function weightsOf({ weightVersion, engineWeightVersion }: Server): string {
+function formatWeights({ weightVersion, engineWeightVersion }: Server): string {
   const isOther =
     engineWeightVersion !== undefined && engineWeightVersion >= 0 && engineWeightVersion !== weightVersion;
   return isOther ? `${weightVersion} (engine ${engineWeightVersion})` : String(weightVersion);

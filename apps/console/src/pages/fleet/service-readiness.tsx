@@ -1,4 +1,4 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Alert, List, Text } from '@mantine/core';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
@@ -9,7 +9,7 @@ export function ServiceReadiness() {
   const { client } = useSession();
   const { pool } = useScope();
   const readiness = useLive(`${pool}/readiness`, (signal) =>
-    dataOf(client.GET('/api/v1/pools/{pool}/readiness', { params: { path: { pool } }, signal })),
+    readData(client.GET('/api/v1/pools/{pool}/readiness', { params: { path: { pool } }, signal })),
   );
   const replicas = readiness.value?.replicas.filter(hasReason) ?? [];
   if (replicas.length === 0) return null;

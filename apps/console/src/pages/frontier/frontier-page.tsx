@@ -1,4 +1,4 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useMemo, useRef } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
@@ -9,7 +9,7 @@ import { Section } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useJob } from '../../shell/scope';
-import { type Point, pointsOf } from './points';
+import { type Point, toPoints } from './points';
 import { type Axis, Scatter } from './scatter';
 
 /** The recording grows with each step; a read costs a second of the server at most. */
@@ -51,7 +51,7 @@ export default function FrontierPage() {
   const { pool, job } = path;
   const frontier = useLive(
     `${pool}/${job}/frontier`,
-    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/frontier', { params: { path }, signal })),
+    (signal) => readData(client.GET('/api/v1/pools/{pool}/jobs/{job}/frontier', { params: { path }, signal })),
     { everyMs: EVERY_MS, after: ['round.closed'] },
   );
   return (
@@ -63,12 +63,12 @@ export default function FrontierPage() {
 }
 
 function Frontier({ frontier, job }: { frontier: Schemas['JobFrontierReply']; job: string }) {
-  const points = useMemo(() => pointsOf(frontier), [frontier]);
+  const points = useMemo(() => toPoints(frontier), [frontier]);
   const offPolicy = useRef<SVGSVGElement>(null);
   const bias = useRef<SVGSVGElement>(null);
   const save = (): void => {
-    saveFile(`frontier-${job}-off-policy.svg`, svgOf(offPolicy.current!));
-    saveFile(`frontier-${job}-bias.svg`, svgOf(bias.current!));
+    saveFile(`frontier-${job}-off-policy.svg`, toSvgBlob(offPolicy.current!));
+    saveFile(`frontier-${job}-bias.svg`, toSvgBlob(bias.current!));
   };
   return (
     <>
@@ -90,7 +90,7 @@ function Frontier({ frontier, job }: { frontier: Schemas['JobFrontierReply']; jo
         }
       >
         <Text size="sm" mb="xs">
-          {summaryOf(frontier, points)}
+          {formatSummary(frontier, points)}
         </Text>
         <Group align="start" gap="lg">
           <Scatter title="Speed by off-policy share" points={points} x={OFF_POLICY} y={SPEED} ref={offPolicy} />
@@ -107,7 +107,7 @@ function Frontier({ frontier, job }: { frontier: Schemas['JobFrontierReply']; jo
           label="Steps and policies"
           columns={COLUMNS}
           rows={points}
-          keyOf={({ name, kind }) => `${kind} ${name}`}
+          toKey={({ name, kind }) => `${kind} ${name}`}
           empty="No step is trained yet."
         />
       </Section>
@@ -115,7 +115,7 @@ function Frontier({ frontier, job }: { frontier: Schemas['JobFrontierReply']; jo
   );
 }
 
-function summaryOf(
+function formatSummary(
   { steps, whatIf, recordedGroups, partialGroups }: Schemas['JobFrontierReply'],
   points: readonly Point[],
 ): string {
@@ -137,6 +137,6 @@ function summaryOf(
   );
 }
 
-function svgOf(drawing: SVGSVGElement): Blob {
+function toSvgBlob(drawing: SVGSVGElement): Blob {
   return new Blob([new XMLSerializer().serializeToString(drawing)], { type: 'image/svg+xml' });
 }

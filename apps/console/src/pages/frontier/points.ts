@@ -15,7 +15,7 @@ export interface Point extends Cost {
   isDominated: boolean;
 }
 
-export function pointsOf({ steps, whatIf }: Frontier): Point[] {
+export function toPoints({ steps, whatIf }: Frontier): Point[] {
   const policies = whatIf.map((one) => ({
     ...one,
     name: one.policy === 'wait' || one.policy === 'auto' ? one.policy : `${one.policy} ${one.overProvision}`,
@@ -31,14 +31,14 @@ export function pointsOf({ steps, whatIf }: Frontier): Point[] {
   return [...own, ...policies];
 }
 
-const biasOf = ({ lengthBias }: Cost): number => Math.abs(lengthBias - 1);
+const computeBias = ({ lengthBias }: Cost): number => Math.abs(lengthBias - 1);
 
 /** Whether a point is at least as good in speed, off-policy share, bias and waste, and better in one of them. */
 function dominates(one: Cost, other: Cost): boolean {
   const differences = [
     other.stepSeconds - one.stepSeconds,
     other.offPolicyShare - one.offPolicyShare,
-    biasOf(other) - biasOf(one),
+    computeBias(other) - computeBias(one),
     other.wasteShare - one.wasteShare,
   ];
   return differences.every((difference) => difference >= 0) && differences.some((difference) => difference > 0);

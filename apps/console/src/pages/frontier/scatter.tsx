@@ -31,8 +31,8 @@ export function Scatter({ title, points, x, y, ref }: ScatterProps) {
   const id = useId();
   // Colors are attributes, not styles, so that a saved drawing looks the same.
   const palette = usePalette();
-  const [left, right] = rangeOf(points.map(x.of), x.include);
-  const [low, high] = rangeOf(points.map(y.of), y.include);
+  const [left, right] = computeRange(points.map(x.of), x.include);
+  const [low, high] = computeRange(points.map(y.of), y.include);
   const atX = (value: number) => MARGIN.left + ((value - left) / (right - left)) * (WIDTH - MARGIN.left - MARGIN.right);
   const atY = (value: number) =>
     HEIGHT - MARGIN.bottom - ((value - low) / (high - low)) * (HEIGHT - MARGIN.top - MARGIN.bottom);
@@ -97,7 +97,12 @@ export function Scatter({ title, points, x, y, ref }: ScatterProps) {
               <title>{about}</title>
             </rect>
             {named.has(point) && (
-              <text x={px + LABEL.x} y={py + LABEL.y} fill={palette.text} textAnchor={isLeftOf(px) ? 'end' : 'start'}>
+              <text
+                x={px + LABEL.x}
+                y={py + LABEL.y}
+                fill={palette.text}
+                textAnchor={isInRightHalf(px) ? 'end' : 'start'}
+              >
                 {point.name}
               </text>
             )}
@@ -116,7 +121,7 @@ interface Box {
 }
 
 /** Whether the name of a point stands to its left, where there is more room. */
-function isLeftOf(px: number): boolean {
+function isInRightHalf(px: number): boolean {
   return px > WIDTH / 2;
 }
 
@@ -134,7 +139,7 @@ function labelled(points: readonly Point[], at: (point: Point) => [number, numbe
   for (const point of policies.filter(({ isDominated, kind }) => kind === 'own' || !isDominated)) {
     const [px, py] = at(point);
     const width = point.name.length * LABEL.character;
-    const left = px + LABEL.x - (isLeftOf(px) ? width : 0);
+    const left = px + LABEL.x - (isInRightHalf(px) ? width : 0);
     const box = { left, top: py + LABEL.y - LABEL.height, width, height: LABEL.height };
     const others = policies.filter((one) => one !== point).flatMap((one) => taken.get(one)!);
     if (others.some((other) => overlap(box, other))) continue;
@@ -150,7 +155,7 @@ function overlap(one: Box, other: Box): boolean {
   return !isBeside && !isAbove;
 }
 
-function rangeOf(values: readonly number[], include: number): [number, number] {
+function computeRange(values: readonly number[], include: number): [number, number] {
   const all = [...values, include];
   const [low, high] = [Math.min(...all), Math.max(...all)];
   return high === low ? [low, low + 1] : [low, high + (high - low) * 0.08];

@@ -1,4 +1,4 @@
-import { dataOf } from '@broomwagon/admin-client';
+import { readData } from '@broomwagon/admin-client';
 import { Alert, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useRef } from 'react';
 import { Chart } from '../../components/chart';
@@ -23,7 +23,7 @@ export default function LedgerPage() {
     async (signal) => {
       const params = { path: { pool, job } };
       const [total, steps, ofWait] = await Promise.all([
-        dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/ledger', { params, signal })),
+        readData(client.GET('/api/v1/pools/{pool}/jobs/{job}/ledger', { params, signal })),
         ledgers.current!.read(job, signal),
         baseline === undefined ? undefined : ledgers.current!.read(baseline, signal),
       ]);

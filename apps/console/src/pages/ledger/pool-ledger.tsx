@@ -1,4 +1,4 @@
-import { dataOf } from '@broomwagon/admin-client';
+import { readData } from '@broomwagon/admin-client';
 import { compact, percent } from '../../components/format';
 import { Problem } from '../../components/problem';
 import { Section, Stat, Stats } from '../../components/stat';
@@ -12,7 +12,7 @@ export function PoolLedger() {
   const { pool } = useScope();
   const { value, error } = useLive(
     `${pool}/ledger`,
-    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/ledger', { params: { path: { pool } }, signal })),
+    (signal) => readData(client.GET('/api/v1/pools/{pool}/ledger', { params: { path: { pool } }, signal })),
     { everyMs: 60_000 },
   );
   if (value === undefined) return <Problem error={error} />;

@@ -1,4 +1,4 @@
-import { type AdminClient, dataOf, type Schemas } from '@broomwagon/admin-client';
+import { type AdminClient, readData, type Schemas } from '@broomwagon/admin-client';
 import { count, percent } from '../../components/format';
 
 export interface Step {
@@ -27,7 +27,7 @@ export class StepLedgers {
   /** The completed steps of a job, in order. */
   async read(job: string, signal: AbortSignal): Promise<Step[]> {
     const params = { path: { pool: this.pool, job } };
-    const { rounds } = await dataOf(this.client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params, signal }));
+    const { rounds } = await readData(this.client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params, signal }));
     const completed = rounds.filter(({ completedAtMs, state }) => completedAtMs !== undefined && state !== 'cancelled');
     const steps: Step[] = [];
     for (const round of completed.toReversed()) {
@@ -43,7 +43,7 @@ export class StepLedgers {
     const known = this.closed.get(key);
     if (known !== undefined) return known;
     const params = { path: { pool: this.pool, job, roundId } };
-    const ledger = await dataOf(
+    const ledger = await readData(
       this.client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/ledger', { params, signal }),
     );
     if (state === 'closed') this.closed.set(key, ledger);

@@ -1,4 +1,4 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { ActionButton } from '../../actions/action-button';
@@ -28,14 +28,14 @@ export default function RebalancePage() {
   const [isDone, setDone] = useState(false);
   const settings = useLive(
     `${pool}/rebalance`,
-    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/rebalance', { params: { path: { pool } }, signal })),
+    (signal) => readData(client.GET('/api/v1/pools/{pool}/rebalance', { params: { path: { pool } }, signal })),
     { everyMs: 30_000 },
   );
   const plan = useLive(
     planId && `${pool}/${planId}`,
     async (signal) => {
       const params = { path: { pool, planId: planId! } };
-      const found = await dataOf(client.GET('/api/v1/pools/{pool}/rebalance/plans/{planId}', { params, signal }));
+      const found = await readData(client.GET('/api/v1/pools/{pool}/rebalance/plans/{planId}', { params, signal }));
       setDone((found.states.planned ?? 0) + (found.states.sent ?? 0) === 0);
       return found;
     },
@@ -56,7 +56,7 @@ export default function RebalancePage() {
             about="The plan is stored for an hour. No request is moved."
             run={async (key) => {
               const params = { path: { pool }, header: { 'Idempotency-Key': key } };
-              const made = await dataOf(client.POST('/api/v1/pools/{pool}/rebalance/plans', { params, body: {} }));
+              const made = await readData(client.POST('/api/v1/pools/{pool}/rebalance/plans', { params, body: {} }));
               setParameters({ plan: made.planId });
               return `The plan has ${made.moves} moves.`;
             }}
@@ -70,7 +70,7 @@ export default function RebalancePage() {
             run={async (key) => {
               const params = { path: { pool, planId: planId! }, header: { 'Idempotency-Key': key } };
               const address = '/api/v1/pools/{pool}/rebalance/plans/{planId}/execute';
-              const { sentMoves } = await dataOf(client.POST(address, { params, body: {} }));
+              const { sentMoves } = await readData(client.POST(address, { params, body: {} }));
               return `${sentMoves} moves are sent.`;
             }}
             onDone={plan.refresh}
@@ -109,7 +109,7 @@ function PlanView({ plan }: { plan: Plan }) {
           label="Moves of the plan"
           columns={MOVE_COLUMNS}
           rows={results}
-          keyOf={({ requestId, leaseId }) => requestId ?? leaseId ?? ''}
+          toKey={({ requestId, leaseId }) => requestId ?? leaseId ?? ''}
           empty="The plan has no moves."
         />
         {results.length < moves && (

@@ -1,4 +1,4 @@
-import { dataOf } from '@broomwagon/admin-client';
+import { readData } from '@broomwagon/admin-client';
 import { Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActionButton } from '../../actions/action-button';
@@ -23,7 +23,7 @@ function useAbort() {
     let cursor: number | undefined;
     do {
       const body = { ...selector, abortId: key, cursor, ...(reason === '' ? {} : { reason }) };
-      const page = await dataOf(
+      const page = await readData(
         client.POST('/api/v1/pools/{pool}/requests/abort', { params: { path: { pool } }, body }),
       );
       aborted += page.results.filter(({ outcome }) => outcome === 'aborted' || outcome === 'aborting').length;

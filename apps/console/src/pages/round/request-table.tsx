@@ -1,4 +1,4 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Select, Stack, Text } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
@@ -20,7 +20,7 @@ export function RequestTable({ job, roundId }: { job: string; roundId: string })
   const query = { job, roundId, state };
   const { value, error, refresh } = useLive(
     `${pool}/${job}/${roundId}/${state}`,
-    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/requests', { params: { path: { pool }, query }, signal })),
+    (signal) => readData(client.GET('/api/v1/pools/{pool}/requests', { params: { path: { pool }, query }, signal })),
     { everyMs: 5_000 },
   );
   const columns = useMemo<Column<Request>[]>(
@@ -54,7 +54,7 @@ export function RequestTable({ job, roundId }: { job: string; roundId: string })
         label={`Requests in the state ${state}`}
         columns={columns}
         rows={value?.requests ?? []}
-        keyOf={({ requestId }) => requestId}
+        toKey={({ requestId }) => requestId}
         empty={`No request is ${state}.`}
         height={320}
       />

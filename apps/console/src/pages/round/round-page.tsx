@@ -1,4 +1,4 @@
-import { dataOf } from '@broomwagon/admin-client';
+import { readData } from '@broomwagon/admin-client';
 import { Group, Select, Stack, Text } from '@mantine/core';
 import { Problem } from '../../components/problem';
 import { clock } from '../../components/format';
@@ -29,9 +29,9 @@ export default function RoundPage() {
     roundId === undefined ? undefined : `${pool}/${job}/${roundId}`,
     async (signal) => {
       const [round, ledger, status] = await Promise.all([
-        dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}', { params: inRound, signal })),
-        dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/ledger', { params: inRound, signal })),
-        dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path }, signal })),
+        readData(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}', { params: inRound, signal })),
+        readData(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/ledger', { params: inRound, signal })),
+        readData(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path }, signal })),
       ]);
       return { round, ledger, status, atMs: nowMs() };
     },

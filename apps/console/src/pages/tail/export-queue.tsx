@@ -1,4 +1,4 @@
-import { AdminApiError, dataOf } from '@broomwagon/admin-client';
+import { AdminApiError, readData } from '@broomwagon/admin-client';
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Problem } from '../../components/problem';
@@ -16,7 +16,7 @@ export function ExportQueue({ job }: { job: string }) {
     try {
       const params = { path: { pool, job } };
       const address = '/api/v1/pools/{pool}/jobs/{job}/longtail/export';
-      const lines = await dataOf(client.GET(address, { params, parseAs: 'blob' }));
+      const lines = await readData(client.GET(address, { params, parseAs: 'blob' }));
       saveFile(`${job}-longtail.jsonl`, lines as unknown as Blob);
     } catch (cause) {
       setError(AdminApiError.ofFailure(cause));

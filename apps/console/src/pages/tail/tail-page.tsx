@@ -1,4 +1,4 @@
-import { dataOf, pagesOf, type Schemas } from '@broomwagon/admin-client';
+import { readData, iteratePages, type Schemas } from '@broomwagon/admin-client';
 import { SimpleGrid, Stack, Text } from '@mantine/core';
 import { useMemo } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
@@ -23,11 +23,13 @@ export default function TailPage() {
   const { value, error } = useLive(
     `${pool}/${job}/longtail`,
     async (signal) => {
-      const status = await dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path }, signal }));
+      const status = await readData(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path }, signal }));
       const groups: Group[] = [];
       const read = (cursor?: number) =>
-        dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/longtail', { params: { path, query: { cursor } }, signal }));
-      for await (const page of pagesOf(read)) {
+        readData(
+          client.GET('/api/v1/pools/{pool}/jobs/{job}/longtail', { params: { path, query: { cursor } }, signal }),
+        );
+      for await (const page of iteratePages(read)) {
         groups.push(...page.groups);
         if (groups.length >= MAX_GROUPS) break;
       }
@@ -37,7 +39,7 @@ export default function TailPage() {
   );
   const groups = value?.groups ?? [];
   const step = value?.step ?? 1;
-  const columns = useMemo(() => columnsOf(step), [step]);
+  const columns = useMemo(() => buildColumns(step), [step]);
   const ages = groups.map(({ firstStep }) => step - firstStep);
   const tokens = groups.map((group) => group.tokens / Math.max(1, group.samples));
   return (
@@ -66,7 +68,7 @@ export default function TailPage() {
           label="Groups of the long-tail queue"
           columns={columns}
           rows={groups}
-          keyOf={({ groupId }) => groupId}
+          toKey={({ groupId }) => groupId}
           empty="The queue is empty: nothing was cut, or everything that was cut has been finished."
         />
       </Section>
@@ -79,7 +81,7 @@ export default function TailPage() {
   );
 }
 
-function columnsOf(step: number): Column<Group>[] {
+function buildColumns(step: number): Column<Group>[] {
   return [
     { title: 'Group', value: ({ groupId }) => groupId },
     { title: 'Age, steps', value: ({ firstStep }) => step - firstStep, align: 'right' },

@@ -44,7 +44,7 @@ export interface RoundHistory extends Span {
 }
 
 /** Makes bars of the events of a round, and of the requests that run at `nowMs`. */
-export function historyOf(
+export function buildHistory(
   round: { openedAtMs: number; completedAtMs?: number },
   events: readonly PoolEvent[],
   running: readonly RunningRequest[],
@@ -54,16 +54,16 @@ export function historyOf(
   const attempts = events.filter(
     (event): event is AttemptEvent => event.type === 'request.finished' || event.type === 'attempt.ended',
   );
-  const bars = [...attempts.map(barOf), ...running.flatMap((request) => runningBar(request, nowMs))];
+  const bars = [...attempts.map(toBar), ...running.flatMap((request) => runningBar(request, nowMs))];
   const lastMs = bars.reduce((last, { toMs }) => Math.max(last, toMs), round.completedAtMs ?? nowMs);
   const toMs = Math.max(lastMs, round.openedAtMs + 1);
-  const pauses = pausesOf(events, round.openedAtMs, toMs);
+  const pauses = findPauses(events, round.openedAtMs, toMs);
   const { openedAtMs: fromMs, completedAtMs } = round;
   const hasBeginning = events.some(({ type }) => type === 'round.opened');
   return { fromMs, toMs, bars, pauses, completedAtMs, missingEvents, hasBeginning };
 }
 
-function barOf(event: AttemptEvent): Bar {
+function toBar(event: AttemptEvent): Bar {
   const { requestId, attempt, atMs, run, attemptTokens } = event;
   // After a failover the clock of Redis may be behind.
   const claimedAtMs = Math.min(event.claimedAtMs ?? atMs, atMs);
@@ -77,7 +77,7 @@ function barOf(event: AttemptEvent): Bar {
   }
   const serverId = run?.serverId ?? event.serverId;
   const outcome = event.type === 'request.finished' ? 'finished' : event.outcome;
-  const phases = spansOf(queuedAtMs, ends);
+  const phases = buildSpans(queuedAtMs, ends);
   const weightVersion = run?.weightVersion;
   return {
     requestId,
@@ -100,7 +100,7 @@ function runningBar({ requestId, attempt, state, ageMs, serverId, tokenCount }: 
   return [{ requestId, attempt, serverId, tokens: tokenCount, outcome: 'running', phases, fromMs, toMs: nowMs }];
 }
 
-function spansOf(startMs: number, ends: readonly [Phase, number][]): Bar['phases'] {
+function buildSpans(startMs: number, ends: readonly [Phase, number][]): Bar['phases'] {
   const spans: Bar['phases'] = [];
   let fromMs = startMs;
   for (const [phase, toMs] of ends) {
@@ -112,7 +112,7 @@ function spansOf(startMs: number, ends: readonly [Phase, number][]): Bar['phases
 }
 
 /** Pauses of the pool and of single engines; either may have begun before the round was opened. */
-function pausesOf(events: readonly PoolEvent[], openedAtMs: number, endMs: number): Pause[] {
+function findPauses(events: readonly PoolEvent[], openedAtMs: number, endMs: number): Pause[] {
   const open = new Map<string, Pause>();
   const pauses: Pause[] = [];
   const begin = (key: string, pause: Omit<Pause, 'toMs'>) => open.set(key, { ...pause, toMs: endMs });

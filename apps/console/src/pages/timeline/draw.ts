@@ -181,7 +181,7 @@ function labelBars(seen: readonly PlacedBar[], scene: Scene, painter: Painter): 
       const left = Math.max(GUTTER, x(span.fromMs));
       const most = Math.min(scene.size.width, x(span.toMs)) - left - 6;
       if (span.phase !== 'decode' || most < 48) continue;
-      painter.text(left + 3, y(row) + perRow / 2, labelOf(bar), most);
+      painter.text(left + 3, y(row) + perRow / 2, formatLabel(bar), most);
     }
   }
 }
@@ -193,7 +193,7 @@ function paintAxes(scene: Scene, painter: Painter): void {
   painter.rect(0, 0, GUTTER, size.height);
   painter.rect(0, 0, size.width, AXIS);
   painter.use('grid');
-  const stepMs = tickOf((view.toMs - view.fromMs) / TICKS);
+  const stepMs = computeTick((view.toMs - view.fromMs) / TICKS);
   const ticks: number[] = [];
   const first = Math.ceil((view.fromMs - history.fromMs) / stepMs) * stepMs + history.fromMs;
   for (let atMs = first; atMs < view.toMs; atMs += stepMs) ticks.push(atMs);
@@ -219,7 +219,7 @@ function paintAxes(scene: Scene, painter: Painter): void {
  * Distance of ticks: 1, 2 or 5 times a power of ten, milliseconds; from ten seconds on, parts of a minute, an hour or a
  * day.
  */
-function tickOf(atLeastMs: number): number {
+function computeTick(atLeastMs: number): number {
   const [minuteMs, hourMs] = [60_000, 3_600_000];
   const round = [0.5, 1, 2, 5, 10, 30].map((minutes) => minutes * minuteMs);
   const long = [1, 2, 6, 12].map((hours) => hours * hourMs);
@@ -240,7 +240,7 @@ function tickLabel(ms: number, stepMs: number): string {
   return `${sign}${Math.floor(seconds / 3_600)}:${minutes}:${rest}`;
 }
 
-function labelOf({ requestId, tokens }: Bar): string {
+function formatLabel({ requestId, tokens }: Bar): string {
   return `${plainId(requestId)} · ${tokens}`;
 }
 

@@ -31,11 +31,12 @@ export function explain(history: RoundHistory): Reason[] {
 
 /** Time for which changes of weights stopped the pool, and its paused engines. */
 function weights(pauses: readonly Pause[], fromMs: number, endMs: number): Reason | undefined {
-  const sumOf = (some: readonly Pause[]): number => some.reduce((sum, one) => sum + overlapMs(one, fromMs, endMs), 0);
+  const sumOverlap = (some: readonly Pause[]): number =>
+    some.reduce((sum, one) => sum + overlapMs(one, fromMs, endMs), 0);
   const ofPool = pauses.filter(({ serverId }) => serverId === undefined);
   const ofServers = pauses.filter(({ serverId }) => serverId !== undefined);
   const servers = new Set(ofServers.map(({ serverId }) => serverId)).size;
-  const [poolMs, serverMs] = [sumOf(ofPool), sumOf(ofServers) / Math.max(1, servers)];
+  const [poolMs, serverMs] = [sumOverlap(ofPool), sumOverlap(ofServers) / Math.max(1, servers)];
   const share = Math.max(poolMs, serverMs) / Math.max(1, endMs - fromMs);
   if (share < LEAST_SHARE) return undefined;
   const changes = `${ofPool.length} ${ofPool.length === 1 ? 'change' : 'changes'} of weights`;
@@ -114,7 +115,7 @@ export function onServer({ phases, serverId }: Bar): { fromMs: number; toMs: num
 }
 
 /** A reason as one line. */
-export function lineOf({ title, share, text }: Reason): string {
+export function formatReason({ title, share, text }: Reason): string {
   return `${title}, ${percent(share)} of the round: ${text}`;
 }
 

@@ -53,8 +53,8 @@ function byServer(bars: readonly Bar[]): Layout {
 
 function byEnd(bars: readonly Bar[]): Layout {
   const requests = [...grouped(bars, ({ requestId }) => requestId).values()];
-  const endOf = (attempts: readonly Bar[]): number => attempts.reduce((last, { toMs }) => Math.max(last, toMs), 0);
-  const sorted = requests.map((attempts) => ({ attempts, endMs: endOf(attempts) }));
+  const findEnd = (attempts: readonly Bar[]): number => attempts.reduce((last, { toMs }) => Math.max(last, toMs), 0);
+  const sorted = requests.map((attempts) => ({ attempts, endMs: findEnd(attempts) }));
   sorted.sort((one, other) => other.endMs - one.endMs);
   const placed = sorted.flatMap(({ attempts }, row) => attempts.map((bar) => ({ bar, row, phases: bar.phases })));
   return { bars: placed, lanes: [], rows: sorted.length };

@@ -20,7 +20,7 @@ function serve(pages: Page[]) {
     readRound(client, { pool: 'p', job: 'j' }, round(roundId), before, new AbortController().signal);
   return { cursors, read };
 }
-const typesOf = ({ events }: Awaited<ReturnType<typeof readRound>>) => events.map(({ type }) => type);
+const listTypes = ({ events }: Awaited<ReturnType<typeof readRound>>) => events.map(({ type }) => type);
 
 it('reads on after the last event until the round is settled', async () => {
   const { cursors, read } = serve([
@@ -30,10 +30,10 @@ it('reads on after the last event until the round is settled', async () => {
     { events: ['round.completed', 'round.settled'], missingEvents: 2, position: 9 },
   ]);
   const first = await read();
-  expect(typesOf(first)).toEqual(['round.opened', 'round.submitted']);
+  expect(listTypes(first)).toEqual(['round.opened', 'round.submitted']);
   const second = await read(first);
   const third = await read(second);
-  expect(typesOf(third)).toEqual(['round.opened', 'round.submitted', 'round.completed', 'round.settled']);
+  expect(listTypes(third)).toEqual(['round.opened', 'round.submitted', 'round.completed', 'round.settled']);
   expect(third.history.missingEvents).toBe(3);
   expect(await read(third)).toBe(third);
   expect(cursors).toEqual([undefined, 5, 7, 7]);
@@ -45,6 +45,6 @@ it('begins with the first event of another round', async () => {
     { events: ['round.opened'], missingEvents: 0, position: 3 },
   ]);
   const other = await read(await read(), 'r2');
-  expect(typesOf(other)).toEqual(['round.opened']);
+  expect(listTypes(other)).toEqual(['round.opened']);
   expect(cursors).toEqual([undefined, undefined]);
 });

@@ -1,7 +1,7 @@
-import { type AdminClient, dataOf, pagesOf, type Schemas } from '@broomwagon/admin-client';
+import { type AdminClient, readData, iteratePages, type Schemas } from '@broomwagon/admin-client';
 import { nowMs } from '../../live/server-clock';
 import type { Round } from '../use-rounds';
-import { historyOf, type RoundHistory } from './bars';
+import { buildHistory, type RoundHistory } from './bars';
 
 interface JobPath {
   pool: string;
@@ -31,8 +31,8 @@ export async function readRound(
   const events = [...(known?.events ?? [])];
   let { missingEvents = 0, position } = known ?? {};
   const route = '/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/timeline';
-  const pages = pagesOf((cursor: number | undefined = position) =>
-    dataOf(client.GET(route, { params: { path: { ...path, roundId }, query: { cursor } }, signal })),
+  const pages = iteratePages((cursor: number | undefined = position) =>
+    readData(client.GET(route, { params: { path: { ...path, roundId }, query: { cursor } }, signal })),
   );
   for await (const page of pages) {
     events.push(...page.events);
@@ -42,7 +42,7 @@ export async function readRound(
   const running = isSettled(events) ? [] : await readRequests(client, path, roundId, signal);
   const lastMs = events.reduce((last, { atMs }) => Math.max(last, atMs), 0);
   const readAtMs = Math.max(lastMs, nowMs());
-  const history = historyOf({ openedAtMs, completedAtMs }, events, running, readAtMs, missingEvents);
+  const history = buildHistory({ openedAtMs, completedAtMs }, events, running, readAtMs, missingEvents);
   return { ...path, roundId, events, missingEvents, position, history };
 }
 
@@ -58,9 +58,9 @@ async function readRequests(
   signal: AbortSignal,
 ): Promise<Schemas['RequestStatus'][]> {
   const running: Schemas['RequestStatus'][] = [];
-  const pages = pagesOf((cursor?: string) => {
+  const pages = iteratePages((cursor?: string) => {
     const params = { path: { pool }, query: { job, roundId, cursor } };
-    return dataOf(client.GET('/api/v1/pools/{pool}/requests', { params, signal }));
+    return readData(client.GET('/api/v1/pools/{pool}/requests', { params, signal }));
   });
   for await (const page of pages) running.push(...page.requests);
   return running;

@@ -43,7 +43,7 @@ export function TimelineCanvas({ history, layout, view, inks, onView, onScene }:
     const onWheel = (event: WheelEvent) => {
       event.preventDefault();
       const factor = event.deltaY + event.deltaX > 0 ? ZOOM_STEP : 1 / ZOOM_STEP;
-      const at = partOf(scene, event.offsetX, event.offsetY);
+      const at = toPosition(scene, event.offsetX, event.offsetY);
       onView(zoom(scene.view, factor, at, { x: !event.shiftKey, y: event.shiftKey }));
     };
     element?.addEventListener('wheel', onWheel, { passive: false });
@@ -151,7 +151,7 @@ function draw(canvas: HTMLCanvasElement | null, scene: Scene, inks: Inks): void 
   performance.measure('timeline-redraw', { start });
 }
 
-function partOf({ size }: Scene, x: number, y: number): { x: number; y: number } {
+function toPosition({ size }: Scene, x: number, y: number): { x: number; y: number } {
   return { x: Math.max(0, (x - GUTTER) / (size.width - GUTTER)), y: Math.max(0, (y - AXIS) / (size.height - AXIS)) };
 }
 

@@ -22,7 +22,7 @@ import { setParameters, useRoute } from '../../shell/route';
 import { useJob } from '../../shell/scope';
 import { type Phase, PHASES, type RoundHistory } from './bars';
 import { HEIGHTS, type Inks, INKS, paint, type Scene } from './draw';
-import { explain, lineOf } from './explain';
+import { explain, formatReason } from './explain';
 import { layOut, type Order, type View, wholeView } from './layout';
 import { canvasPainter, svgPainter } from './painters';
 import { readRound, type RoundReading } from './read-round';
@@ -93,7 +93,7 @@ function Timeline({ history, name }: { history: RoundHistory; name: string }) {
         {reasons.length === 0 && <Text c="dimmed">No attempt has ended or runs yet.</Text>}
         <List size="sm" type="ordered">
           {reasons.map((reason) => (
-            <List.Item key={reason.title}>{lineOf(reason)}</List.Item>
+            <List.Item key={reason.title}>{formatReason(reason)}</List.Item>
           ))}
         </List>
         {!history.hasBeginning && (
@@ -124,7 +124,7 @@ function Timeline({ history, name }: { history: RoundHistory; name: string }) {
                 setChosen(undefined);
               }}
             />
-            <Exports scene={scene} inks={inks} name={name} reasons={reasons.map(lineOf)} />
+            <Exports scene={scene} inks={inks} name={name} reasons={reasons.map(formatReason)} />
           </Group>
         }
       >

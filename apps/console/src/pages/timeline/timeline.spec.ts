@@ -1,7 +1,7 @@
 import type { Schemas } from '@broomwagon/admin-client';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { historyOf } from './bars';
+import { buildHistory } from './bars';
 import { barAt, paint, type Painter } from './draw';
 import { explain, onServer } from './explain';
 import { layOut, pan, wholeView, zoom } from './layout';
@@ -42,7 +42,7 @@ const attempts = fc.array(
 
 describe('a timeline', () => {
   it('divides each attempt into phases without gaps', () => {
-    const { bars } = historyOf(
+    const { bars } = buildHistory(
       { openedAtMs: 1_000 },
       [attempt({ requestId: 'job/g/0', claimedAtMs: 1_100, endedMs: 50 })],
       [],
@@ -81,13 +81,13 @@ describe('a timeline', () => {
       ageMs: 300,
       serverId: 's2',
     };
-    const { bars, pauses } = historyOf({ openedAtMs: 1_000 }, events, [running], 2_000);
+    const { bars, pauses } = buildHistory({ openedAtMs: 1_000 }, events, [running], 2_000);
     expect(bars.map(({ outcome, phases }) => [outcome, phases.map(({ phase }) => phase)])).toEqual([
       ['returned', ['unknown']],
       ['running', ['decode']],
     ]);
     // The stream has removed the event that opened the round.
-    expect(historyOf({ openedAtMs: 1_000 }, events, [], 2_000).hasBeginning).toBe(false);
+    expect(buildHistory({ openedAtMs: 1_000 }, events, [], 2_000).hasBeginning).toBe(false);
     expect(pauses).toEqual([{ label: 'weights 1 → 2, abort', fromMs: 1_500, toMs: 2_000 }]);
   });
 
@@ -100,7 +100,7 @@ describe('a timeline', () => {
       { ...fields, type: 'weights.committed', version: 2, reason: 'asked', atMs: 1_200 },
       { ...fields, type: 'server.paused', syncId: 'z', serverId: 's2', atMs: 1_500 },
     ];
-    const history = historyOf({ openedAtMs: 1_000, completedAtMs: 2_000 }, events, [], 2_000);
+    const history = buildHistory({ openedAtMs: 1_000, completedAtMs: 2_000 }, events, [], 2_000);
     const layout = layOut(history, 'server');
     const size = { width: 1_104, height: 224 };
     const drawn: number[][] = [];
@@ -127,7 +127,7 @@ describe('a timeline', () => {
   it('places attempts of a server in rows without overlap, and shows each attempt once by end', () => {
     fc.assert(
       fc.property(attempts, (list) => {
-        const history = historyOf({ openedAtMs: 1_000 }, list.map(attempt), [], 20_000);
+        const history = buildHistory({ openedAtMs: 1_000 }, list.map(attempt), [], 20_000);
         const { bars, rows, lanes } = layOut(history, 'server');
         expect(bars).toHaveLength(list.length);
         expect(lanes.reduce((sum, lane) => sum + lane.rows, 0)).toBe(rows);
@@ -153,7 +153,7 @@ describe('a timeline', () => {
       attempt({ requestId: `job/g${index}/0`, claimedAtMs: 1_010, endedMs: 85 }),
     );
     const slow = attempt({ requestId: 'job/slow/0', claimedAtMs: 1_010, endedMs: 985 });
-    const history = historyOf({ openedAtMs: 1_000, completedAtMs: 2_000 }, [...quick, slow], [], 3_000);
+    const history = buildHistory({ openedAtMs: 1_000, completedAtMs: 2_000 }, [...quick, slow], [], 3_000);
     const reasons = explain(history);
     expect(reasons.map(({ title, share }) => [title, Number(share.toFixed(2))])).toEqual([
       ['The last tenth of the samples', 0.9],
@@ -167,14 +167,14 @@ describe('a timeline', () => {
 
   it('has no phase outside of its attempt when the clock of Redis went back', () => {
     const late = { ...attempt({ requestId: 'job/g/0', claimedAtMs: 5_000, endedMs: 50 }), atMs: 3_000 };
-    const [bar] = historyOf({ openedAtMs: 1_000 }, [late], [], 6_000).bars;
+    const [bar] = buildHistory({ openedAtMs: 1_000 }, [late], [], 6_000).bars;
     expect(bar).toMatchObject({ fromMs: 3_000, toMs: 3_000, phases: [] });
   });
 
   it('marks an attempt that was cut in the millisecond in which it began', () => {
     const began = attempt({ requestId: 'job/g/0', claimedAtMs: 1_500, endedMs: 0 });
     const cut = { ...began, type: 'attempt.ended', atMs: 1_500, queuedAtMs: 1_500, outcome: 'cut' } as PoolEvent;
-    const history = historyOf({ openedAtMs: 1_000, completedAtMs: 2_000 }, [cut], [], 2_000);
+    const history = buildHistory({ openedAtMs: 1_000, completedAtMs: 2_000 }, [cut], [], 2_000);
     const marks: number[] = [];
     let ink = '';
     const painter: Painter = {
@@ -193,7 +193,7 @@ describe('a timeline', () => {
       // The attempt waits for its server while the first one runs there, and starts while that end is reported.
       { ...attempt({ requestId: 'job/next/0', claimedAtMs: 1_501, endedMs: 500 }), queuedAtMs: 1_010 } as PoolEvent,
     ];
-    const history = historyOf({ openedAtMs: 1_000 }, events, [], 2_100);
+    const history = buildHistory({ openedAtMs: 1_000 }, events, [], 2_100);
     const layout = layOut(history, 'server');
     expect(layout.rows).toBe(1);
     const view = { fromMs: 1_000, toMs: 2_000, fromRow: 0, toRow: 1 };
@@ -203,8 +203,8 @@ describe('a timeline', () => {
   });
 
   it('labels ticks with different times at every zoom', () => {
-    const history = historyOf({ openedAtMs: 1_000, completedAtMs: 90_001_000 }, [], [], 90_001_000);
-    const labelsOf = (fromMs: number, spanMs: number): string[] => {
+    const history = buildHistory({ openedAtMs: 1_000, completedAtMs: 90_001_000 }, [], [], 90_001_000);
+    const drawLabels = (fromMs: number, spanMs: number): string[] => {
       const texts: string[] = [];
       const painter: Painter = {
         use: () => undefined,
@@ -217,17 +217,17 @@ describe('a timeline', () => {
       return texts;
     };
     for (const spanMs of [8, 90, 800, 9_000, 79_000, 81_000, 1e6, 1e7, 9e7, 9e8]) {
-      const labels = labelsOf(61_000, spanMs);
+      const labels = drawLabels(61_000, spanMs);
       expect(labels.length, String(spanMs)).toBeGreaterThan(2);
       expect(new Set(labels).size, String(spanMs)).toBe(labels.length);
     }
     const minutes = '0 s, 0:10:00, 0:20:00, 0:30:00, 0:40:00, 0:50:00, 1:00:00';
-    expect(labelsOf(1_000, 4_000_000).join(', ')).toBe(minutes);
-    expect(labelsOf(61_000, 800).slice(0, 2)).toEqual(['0:01:00.0', '0:01:00.1']);
+    expect(drawLabels(1_000, 4_000_000).join(', ')).toBe(minutes);
+    expect(drawLabels(61_000, 800).slice(0, 2)).toEqual(['0:01:00.0', '0:01:00.1']);
   });
 
   it('zooms around a point and moves', () => {
-    const history = historyOf({ openedAtMs: 0, completedAtMs: 1_000 }, [], [], 1_000);
+    const history = buildHistory({ openedAtMs: 0, completedAtMs: 1_000 }, [], [], 1_000);
     const view = { ...wholeView(history, { bars: [], lanes: [], rows: 10 }), fromMs: 0, toMs: 1_000 };
     expect(zoom(view, 0.5, { x: 0.25, y: 0 }, { x: true, y: false })).toMatchObject({
       fromMs: 125,
@@ -242,7 +242,7 @@ describe('a timeline', () => {
       attempt({ requestId: 'job/<b>&/0', claimedAtMs: 1_100, endedMs: 500 }),
       attempt({ requestId: 'job/late/0', claimedAtMs: 5_000, endedMs: 500 }),
     ];
-    const history = historyOf({ openedAtMs: 1_000 }, events, [], 6_000);
+    const history = buildHistory({ openedAtMs: 1_000 }, events, [], 6_000);
     const layout = layOut(history, 'end');
     const size = { width: 1_000, height: 200 };
     const rectangles = (toMs: number): number => {

@@ -2,12 +2,12 @@ import { createHash, randomBytes } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, encodeId, idFault, invalidField, isBroomwagonError, type JobId } from '@broomwagon/contracts';
 import { withRetry } from '@broomwagon/messaging';
-import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TurnRecord, type TurnTokens } from '@broomwagon/state';
+import { PayloadStore, toTrajectoryId, TrajectoryStore, type TurnRecord, type TurnTokens } from '@broomwagon/state';
 import { GatewayConfig } from '../../gateway.config';
 import { GatewayMetrics } from '../../gateway-metrics';
 import type { Generation, GenerationEnd } from '../generation';
 import { describeMessages, toTurnChat } from './turn-messages';
-import { findParent, getMessages, sequenceOf } from './turn-sequence';
+import { findParent, getMessages, buildSequence } from './turn-sequence';
 
 /** Maximum tries to record a turn: its parent may get another record meanwhile. */
 const MAX_TRIES = 3;
@@ -40,7 +40,7 @@ export class TrajectoryRecorder {
     const { pool } = this.config;
     const about = JSON.stringify({ sessionId, tokenId, job, createdAtMs: Date.now(), metadata });
     const stamp = this.trajectories.seenStamp(pool);
-    const opened = await this.trajectories.open(pool, { id: trajectoryIdOf(sessionId), about, isDrawn, stamp });
+    const opened = await this.trajectories.open(pool, { id: toTrajectoryId(sessionId), about, isDrawn, stamp });
     if (opened.about.tokenId === tokenId) return opened;
     throw new BroomwagonError('FORBIDDEN', 'The session belongs to another key');
   }
@@ -57,7 +57,7 @@ export class TrajectoryRecorder {
       .update(repeat === undefined ? uid : `${repeat.key}${repeat.digest}`)
       .digest('hex');
     const hasOwnId = repeat !== undefined && repeat.kind !== 'session';
-    const turnOf = { id: trajectoryIdOf(sessionId), tokenId, identity, generation: uid, hasOwnId };
+    const turnOf = { id: toTrajectoryId(sessionId), tokenId, identity, generation: uid, hasOwnId };
     try {
       if (recordFor !== undefined) await this.open(sessionId, tokenId, recordFor);
       const seen = { stamp: this.trajectories.seenStamp(this.config.pool) };
@@ -65,7 +65,7 @@ export class TrajectoryRecorder {
       if (job !== undefined) generation.recording = { job, ...begun, state: 'pending', reason: refusal };
     } catch (error) {
       // Unless the client has sent it, nobody knows whether the session is recorded.
-      if (recordFor !== undefined) generation.recording = { job: '', state: 'pending', reason: codeOf(error) };
+      if (recordFor !== undefined) generation.recording = { job: '', state: 'pending', reason: getErrorCode(error) };
       this.logger.warn({ id: generation.id }, `The turn was not begun: ${(error as Error).message}`);
     }
   }
@@ -80,7 +80,7 @@ export class TrajectoryRecorder {
       try {
         reason = await this.store(generation, end, turn);
       } catch (error) {
-        reason = codeOf(error);
+        reason = getErrorCode(error);
         this.logger.warn({ id: generation.id, err: error }, 'The turn was not recorded');
       }
     }
@@ -88,7 +88,7 @@ export class TrajectoryRecorder {
     recording.reason = reason;
     this.metrics.turns.inc({ outcome: reason ?? 'recorded' });
     if (reason === undefined || turn === undefined) return;
-    const missed = { id: trajectoryOf(generation), turn, generation: generation.uid, error: reason };
+    const missed = { id: getTrajectoryId(generation), turn, generation: generation.uid, error: reason };
     await this.trajectories.miss(this.config.pool, missed).catch((error: Error) => {
       this.logger.warn({ id: generation.id }, `The reason of a missing turn was not noted: ${error.message}`);
     });
@@ -96,15 +96,15 @@ export class TrajectoryRecorder {
 
   /** @returns the reason why the turn was not recorded @throws BroomwagonError errors of the payload store */
   private async store(generation: Generation, end: GenerationEnd, turn: number): Promise<string | undefined> {
-    const promptTokenIds = promptIdsOf(generation);
+    const promptTokenIds = getPromptIds(generation);
     const { allIds: tokenIds, allLogprobs: logprobs } = generation.tokens;
     if (promptTokenIds === undefined) return 'NO_PROMPT_IDS';
     if (tokenIds === undefined) return 'NO_TOKEN_IDS';
-    const id = trajectoryOf(generation);
+    const id = getTrajectoryId(generation);
     const { pool } = this.config;
     const messages = this.config.recordMessages ? generation.input.prompt.messages : undefined;
     const described = messages && describeMessages(messages);
-    const sequence = sequenceOf([...promptTokenIds, ...tokenIds], generation.uid, described);
+    const sequence = buildSequence([...promptTokenIds, ...tokenIds], generation.uid, described);
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const { sequences } = await this.trajectories.sequences(pool, { id });
       const parent = findParent(promptTokenIds, sequences);
@@ -145,14 +145,14 @@ export class TrajectoryRecorder {
   }
 }
 
-function trajectoryOf({ input }: Generation): string {
-  return trajectoryIdOf(input.placement.sessionId!);
+function getTrajectoryId({ input }: Generation): string {
+  return toTrajectoryId(input.placement.sessionId!);
 }
 
 /**
  * Prompt token ids. If the engine did not report them first, they are in its last answer, before the continued tokens.
  */
-function promptIdsOf({ promptTokenIds, engineFields, promptTokens }: Generation): number[] | undefined {
+function getPromptIds({ promptTokenIds, engineFields, promptTokens }: Generation): number[] | undefined {
   const { prompt_token_ids: ids } = engineFields;
   return promptTokenIds ?? (Array.isArray(ids) ? (ids as number[]).slice(0, promptTokens) : undefined);
 }
@@ -168,6 +168,6 @@ export function checkedJob(value: unknown = DEFAULT_JOB, field: string): JobId {
   return value;
 }
 
-function codeOf(error: unknown): string {
+function getErrorCode(error: unknown): string {
   return isBroomwagonError(error) ? error.code : 'INTERNAL';
 }

@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
  * Identifies prompt and response of a turn: `tokens|digest|generation`, and `|` with the description of its messages if
  * messages are recorded.
  */
-export function sequenceOf(tokenIds: readonly number[], generation: string, messages?: string): string {
-  const tokens = `${tokenIds.length}|${createHash('sha256').update(bytesOf(tokenIds)).digest('hex')}|${generation}`;
+export function buildSequence(tokenIds: readonly number[], generation: string, messages?: string): string {
+  const tokens = `${tokenIds.length}|${createHash('sha256').update(toBytes(tokenIds)).digest('hex')}|${generation}`;
   return messages === undefined ? tokens : `${tokens}|${messages}`;
 }
 
@@ -29,7 +29,7 @@ export function findParent(promptTokenIds: readonly number[], sequences: readonl
     .filter(({ sequence, tokens }) => sequence !== '' && tokens <= promptTokenIds.length)
     .toSorted((a, b) => a.tokens - b.tokens);
   const hash = createHash('sha256');
-  const bytes = bytesOf(promptTokenIds);
+  const bytes = toBytes(promptTokenIds);
   let hashed = 0;
   let digest = '';
   let parent: (typeof known)[number] | undefined;
@@ -44,6 +44,6 @@ export function findParent(promptTokenIds: readonly number[], sequences: readonl
   return parent;
 }
 
-function bytesOf(tokenIds: readonly number[]): Uint8Array {
+function toBytes(tokenIds: readonly number[]): Uint8Array {
   return new Uint8Array(Uint32Array.from(tokenIds).buffer);
 }

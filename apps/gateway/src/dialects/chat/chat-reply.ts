@@ -1,6 +1,6 @@
 import type { Generation } from '../../core/generation';
 import { BEGIN, type Format, type Position } from '../../answers/format';
-import { toModelName, usageOf } from '../vllm/choice-fields';
+import { toModelName, sumUsage } from '../vllm/choice-fields';
 
 /** Options of an answer of `/v1/chat/completions`. */
 export interface ChatShape {
@@ -26,7 +26,7 @@ export class ChatFormat implements Format {
     const choices = generations.map((generation, index) =>
       this.choice(generation, BEGIN, index, { message: generation.tokens.message!.whole() }),
     );
-    const more = { usage: chatUsageOf(generations), ...this.promptIds(generations[0]!) };
+    const more = { usage: toChatUsage(generations), ...this.promptIds(generations[0]!) };
     return this.answer(generations[0]!, 'chat.completion', choices, more);
   }
 
@@ -35,7 +35,7 @@ export class ChatFormat implements Format {
    * twice.
    */
   chunk(generation: Generation, from: Position, index: number): object {
-    const usage = this.shape.hasContinuousUsage && { usage: chatUsageOf([generation]) };
+    const usage = this.shape.hasContinuousUsage && { usage: toChatUsage([generation]) };
     const delta = generation.tokens.message!.after(from.message);
     const choices = [this.choice(generation, from, index, { delta })];
     const chunk = this.answer(generation, 'chat.completion.chunk', choices, { ...usage });
@@ -46,7 +46,7 @@ export class ChatFormat implements Format {
 
   trailer(generations: Generation[]): object | undefined {
     if (!this.shape.hasUsage) return undefined;
-    return this.answer(generations[0]!, 'chat.completion.chunk', [], { usage: chatUsageOf(generations) });
+    return this.answer(generations[0]!, 'chat.completion.chunk', [], { usage: toChatUsage(generations) });
   }
 
   private answer(generation: Generation, object: string, choices: object[], more: object): object {
@@ -59,11 +59,11 @@ export class ChatFormat implements Format {
     const { tokens, input } = generation;
     const logprobs = input.sampling.logprobs ? { content: tokens.message!.logprobs.slice(from.tokens) } : null;
     return {
-      ...fieldsOf(generation),
+      ...toChoiceFields(generation),
       index,
       ...part,
       logprobs,
-      ...finishOf(generation),
+      ...toFinishFields(generation),
       ...(this.shape.hasTokenIds && { token_ids: tokens.idsFrom(from.tokens) ?? null }),
     };
   }
@@ -74,36 +74,36 @@ export class ChatFormat implements Format {
 }
 
 /** Reason why the engine or the gateway ended the message: `tool_calls`, `stop`, `length`, `abort`. */
-export function finishReasonOf({ end, tokens }: Generation): string | null {
+export function getFinishReason({ end, tokens }: Generation): string | null {
   if (end === undefined) return null;
   if (end.reason !== 'stop' || tokens.matched !== undefined) return end.reason;
   return tokens.message?.finishReason ?? 'stop';
 }
 
 /** The text or token that ended the message. */
-export function stopOf({ end, input }: Generation): string | number | undefined {
+export function getMatchedStop({ end, input }: Generation): string | number | undefined {
   const matched = end?.reason === 'stop' ? end.matched : undefined;
   // Engines also report reasons of their own in this field.
   return typeof matched === 'string' && !input.sampling.stop?.includes(matched) ? undefined : matched;
 }
 
 /** Tokens of all choices, which share one prompt. */
-export function chatUsageOf(choices: Generation[]): object {
+export function toChatUsage(choices: Generation[]): object {
   const [{ cachedTokens }] = choices as [Generation];
   return {
-    ...usageOf(choices, [choices[0]!]),
+    ...sumUsage(choices, [choices[0]!]),
     ...(cachedTokens && { prompt_tokens_details: { cached_tokens: cachedTokens } }),
   };
 }
 
-function finishOf(generation: Generation): object {
-  const reason = finishReasonOf(generation);
+function toFinishFields(generation: Generation): object {
+  const reason = getFinishReason(generation);
   if (reason === null) return { finish_reason: null };
-  return { finish_reason: reason, stop_reason: stopOf(generation) ?? null, weight_versions: generation.spans };
+  return { finish_reason: reason, stop_reason: getMatchedStop(generation) ?? null, weight_versions: generation.spans };
 }
 
 /** Fields of the engine that are not parts of the message. */
-function fieldsOf({ engineFields, tokens }: Generation): object {
+function toChoiceFields({ engineFields, tokens }: Generation): object {
   const inMessage = tokens.message!.after();
   return Object.fromEntries(
     Object.entries(engineFields).filter(([name]) => name !== 'prompt_token_ids' && !Object.hasOwn(inMessage, name)),

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { findPromptFault, invalidField, LIMITS, type Prompt } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../../answers/generation-responder';
-import { continuesEngineAborts, placementOf, wantsResume } from '../../answers/placement';
-import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../../fields/read-fields';
-import { requestIdOf } from '../../answers/request-id';
+import { continuesEngineAborts, parsePlacement, wantsResume } from '../../answers/placement';
+import { isCount, isSet, parseObject, splitSampling, withoutNulls } from '../../fields/read-fields';
+import { parseRequestId } from '../../answers/request-id';
 import type { Caller } from '../../keys/api-keys';
 import { REFUSED_SAMPLING, SAMPLING_NAMES, UNCONTINUED } from '../vllm/vllm-sampling';
 import type { ChatShape } from './chat-reply';
@@ -49,12 +49,12 @@ export function readChatRequest(
   for (const name of REFUSED) if (isSet(others[name])) throw invalidField(name, 'is not supported');
   if (others.tools !== undefined && !Array.isArray(others.tools)) throw invalidField('tools', 'must be a list');
   const { known, unknown } = splitSampling(others, SAMPLING_NAMES, logprobs, '');
-  const { include_usage: hasUsage, continuous_usage_stats: hasContinuousUsage } = objectOf(
+  const { include_usage: hasUsage, continuous_usage_stats: hasContinuousUsage } = parseObject(
     streamOptions,
     'stream_options',
   );
-  const id = requestIdOf(requestId, 'request_id', headers, MAX_CHOICES);
-  const prompt = { ...promptOf(messages), ...(isSet(unknown) && { engineFields: unknown }) };
+  const id = parseRequestId(requestId, 'request_id', headers, MAX_CHOICES);
+  const prompt = { ...parsePrompt(messages), ...(isSet(unknown) && { engineFields: unknown }) };
   const hasTools = isSet(unknown.tools) && unknown.tool_choice !== 'none';
   const input = {
     prompt,
@@ -64,7 +64,7 @@ export function readChatRequest(
       wantsResume(headers) && !(hasTools && isGuided(unknown)) && !UNCONTINUED.some((name) => isSet(unknown[name])),
     hasTools,
     continuesEngineAborts: continuesEngineAborts(headers),
-    placement: placementOf(headers, caller, session),
+    placement: parsePlacement(headers, caller, session),
   };
   return {
     ...id,
@@ -88,7 +88,7 @@ function isGuided({ tools, tool_choice: choice = 'auto' }: Record<string, unknow
   return choice !== 'auto' || (tools as Tool[]).some((tool) => tool?.function?.strict === true);
 }
 
-function promptOf(messages: unknown): Prompt {
+function parsePrompt(messages: unknown): Prompt {
   if (messages === undefined) throw invalidField('messages', 'is missing');
   const fault = findPromptFault({ messages });
   if (fault) throw invalidField(fault.field || 'messages', fault.reason);

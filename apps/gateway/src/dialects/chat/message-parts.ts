@@ -10,7 +10,7 @@ interface Delta {
 }
 
 /** Pieces of a delta, in the order in which models write them. */
-export function partsOf(delta: Delta): MessagePart[] {
+export function toMessageParts(delta: Delta): MessagePart[] {
   const parts: MessagePart[] = [];
   for (const name of ['reasoning', 'reasoning_content', 'content']) {
     const text = delta[name];

@@ -1,6 +1,6 @@
 import type { BroomwagonError } from '@broomwagon/contracts';
-import { finishReasonOf, stopOf } from '../chat/chat-reply';
-import { type MessagePart, partsOf } from '../chat/message-parts';
+import { getFinishReason, getMatchedStop } from '../chat/chat-reply';
+import { type MessagePart, toMessageParts } from '../chat/message-parts';
 import type { Generation } from '../../core/generation';
 import { BEGIN, type Format, type Position } from '../../answers/format';
 import { toHttpStatus } from '../../http/send-json';
@@ -29,23 +29,23 @@ export class MessagesFormat implements Format {
   ) {}
 
   whole([generation]: Generation[]): object {
-    const content = partsOf(generation!.tokens.message!.after()).map(blockOf);
+    const content = toMessageParts(generation!.tokens.message!.after()).map(toBlock);
     return this.message(generation!, content);
   }
 
   chunk(generation: Generation, from: Position): object[] {
     const events: object[] = [];
     if (from === BEGIN) events.push({ type: 'message_start', message: this.message(generation, []) });
-    for (const part of partsOf(generation.tokens.message!.after(from.message))) {
+    for (const part of toMessageParts(generation.tokens.message!.after(from.message))) {
       const key = part.kind === 'call' ? `call-${part.index}` : part.kind;
       if (key !== this.open) events.push(...this.close(), this.begin(key, part));
-      events.push({ type: 'content_block_delta', index: this.index, delta: deltaOf(part) });
+      events.push({ type: 'content_block_delta', index: this.index, delta: toDelta(part) });
     }
     if (generation.end === undefined) return events;
-    const delta = endOf(generation);
+    const delta = toStopFields(generation);
     events.push(
       ...this.close(),
-      { type: 'message_delta', delta, usage: usageOf(generation) },
+      { type: 'message_delta', delta, usage: toUsage(generation) },
       { type: 'message_stop' },
     );
     return events;
@@ -58,7 +58,7 @@ export class MessagesFormat implements Format {
   private begin(key: string, part: MessagePart): object {
     this.open = key;
     this.index += 1;
-    const block = { ...blockOf({ ...part, text: '' }), ...(part.kind === 'call' && { input: {} }) };
+    const block = { ...toBlock({ ...part, text: '' }), ...(part.kind === 'call' && { input: {} }) };
     return { type: 'content_block_start', index: this.index, content_block: block };
   }
 
@@ -69,10 +69,10 @@ export class MessagesFormat implements Format {
   }
 
   private message(generation: Generation, content: object[]): object {
-    const usage = usageOf(generation);
+    const usage = toUsage(generation);
     const model = toModelName(this.model, generation);
     const about = { id: `msg_${this.id}`, type: 'message', role: 'assistant', model };
-    return { ...about, content, ...endOf(generation), usage };
+    return { ...about, content, ...toStopFields(generation), usage };
   }
 }
 
@@ -86,13 +86,13 @@ export function messagesError(error: BroomwagonError): object {
   return { type, message: text, code, param: field ?? null, retryable };
 }
 
-function blockOf(part: MessagePart): object {
-  if (part.kind === 'call') return { type: 'tool_use', id: part.id, name: part.name, input: inputOf(part.text) };
+function toBlock(part: MessagePart): object {
+  if (part.kind === 'call') return { type: 'tool_use', id: part.id, name: part.name, input: parseInput(part.text) };
   if (part.kind === 'text') return { type: 'text', text: part.text };
   return { type: 'thinking', thinking: part.text, signature: '' };
 }
 
-function deltaOf({ kind, text }: MessagePart): object {
+function toDelta({ kind, text }: MessagePart): object {
   if (kind === 'text') return { type: 'text_delta', text };
   return kind === 'reasoning'
     ? { type: 'thinking_delta', thinking: text }
@@ -100,7 +100,7 @@ function deltaOf({ kind, text }: MessagePart): object {
 }
 
 /** Input of a tool call. Arguments of a response that ended within them are no JSON, and an input must be an object. */
-function inputOf(text: string): object {
+function parseInput(text: string): object {
   try {
     const input: unknown = JSON.parse(text);
     return typeof input === 'object' && input !== null ? input : {};
@@ -109,14 +109,14 @@ function inputOf(text: string): object {
   }
 }
 
-function endOf(generation: Generation): object {
-  const reason = finishReasonOf(generation);
-  const stop = stopOf(generation);
+function toStopFields(generation: Generation): object {
+  const reason = getFinishReason(generation);
+  const stop = getMatchedStop(generation);
   if (reason === 'stop' && typeof stop === 'string') return { stop_reason: 'stop_sequence', stop_sequence: stop };
   return { stop_reason: reason && (STOP_REASONS[reason] ?? reason), stop_sequence: null };
 }
 
-function usageOf({ promptTokens, promptTokenIds, cachedTokens = 0, tokens }: Generation): object {
+function toUsage({ promptTokens, promptTokenIds, cachedTokens = 0, tokens }: Generation): object {
   const input = promptTokens ?? promptTokenIds?.length ?? 0;
   return {
     input_tokens: input - cachedTokens,

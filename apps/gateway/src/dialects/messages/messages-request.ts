@@ -29,41 +29,44 @@ export function chatOfMessages(body: Record<string, unknown>): Record<string, un
   if (!Array.isArray(messages)) throw invalidField('messages', 'must be a list');
   return {
     ...others,
-    messages: [...systemOf(system), ...messages.flatMap((message, index) => messagesOf(message, `messages.${index}`))],
+    messages: [
+      ...parseSystem(system),
+      ...messages.flatMap((message, index) => parseMessages(message, `messages.${index}`)),
+    ],
     n: 1,
     ...(stop !== undefined && { stop }),
-    ...(tools !== undefined && { tools: listOfObjects(tools, 'tools').map(toolOf) }),
-    ...(toolChoice !== undefined && toolChoiceOf(toolChoice)),
-    ...(thinking !== undefined && thinkingOf(requiredObject(thinking, 'thinking'))),
+    ...(tools !== undefined && { tools: listOfObjects(tools, 'tools').map(parseTool) }),
+    ...(toolChoice !== undefined && parseToolChoice(toolChoice)),
+    ...(thinking !== undefined && parseThinking(requiredObject(thinking, 'thinking'))),
   };
 }
 
-function systemOf(system: unknown): Message[] {
+function parseSystem(system: unknown): Message[] {
   if (system === undefined) return [];
-  return [{ role: 'system', content: textOf(system, 'system') }];
+  return [{ role: 'system', content: parseText(system, 'system') }];
 }
 
-function messagesOf(given: unknown, field: string): Message[] {
+function parseMessages(given: unknown, field: string): Message[] {
   const { role, content } = requiredObject(given, field);
   if (role !== 'user' && role !== 'assistant') throw invalidField(`${field}.role`, 'must be user or assistant');
   if (typeof content === 'string') return [{ role, content }];
   const blocks = listOfObjects(content, `${field}.content`);
-  if (role === 'assistant') return [assistantOf(blocks, `${field}.content`)];
+  if (role === 'assistant') return [parseAssistant(blocks, `${field}.content`)];
   const results: Message[] = [];
   const parts: Block[] = [];
   for (const [index, block] of blocks.entries()) {
     const at = `${field}.content.${index}`;
     if (block.type === 'tool_result') {
-      const text = block.content === undefined ? '' : textOf(block.content, `${at}.content`);
+      const text = block.content === undefined ? '' : parseText(block.content, `${at}.content`);
       results.push({ role: 'tool', tool_call_id: block.tool_use_id, content: text });
     } else if (block.type === 'text') parts.push({ type: 'text', text: requiredText(block.text, `${at}.text`) });
-    else if (block.type === 'image') parts.push({ type: 'image_url', image_url: { url: imageOf(block, at) } });
+    else if (block.type === 'image') parts.push({ type: 'image_url', image_url: { url: parseImageUrl(block, at) } });
     else throw invalidField(at, `blocks of the type ${JSON.stringify(block.type)} are not supported`);
   }
   return parts.length === 0 ? results : [...results, { role, content: parts }];
 }
 
-function assistantOf(blocks: Block[], field: string): Message {
+function parseAssistant(blocks: Block[], field: string): Message {
   const texts: string[] = [];
   const reasoning: string[] = [];
   const calls: object[] = [];
@@ -87,7 +90,7 @@ function assistantOf(blocks: Block[], field: string): Message {
 }
 
 /** A text, or the texts of blocks. */
-function textOf(content: unknown, field: string): string {
+function parseText(content: unknown, field: string): string {
   if (typeof content === 'string') return content;
   const texts = listOfObjects(content, field).map((block, index) => {
     if (block.type === 'text' && typeof block.text === 'string') return block.text;
@@ -96,7 +99,7 @@ function textOf(content: unknown, field: string): string {
   return texts.join('\n');
 }
 
-function imageOf({ source }: Block, field: string): string {
+function parseImageUrl({ source }: Block, field: string): string {
   const { type, media_type: mediaType, data, url } = requiredObject(source, `${field}.source`);
   const text = (value: unknown, name: string) => requiredText(value, `${field}.source.${name}`);
   if (type === 'base64') return `data:${text(mediaType, 'media_type')};base64,${text(data, 'data')}`;
@@ -104,14 +107,14 @@ function imageOf({ source }: Block, field: string): string {
   throw invalidField(`${field}.source`, 'must be base64 or a URL');
 }
 
-function toolOf(tool: Block, index: number): object {
+function parseTool(tool: Block, index: number): object {
   const { type, name, description, input_schema: parameters } = tool;
   if (type !== undefined && type !== 'custom')
     throw invalidField(`tools.${index}.type`, 'only custom tools are supported');
   return { type: 'function', function: { name, ...(description !== undefined && { description }), parameters } };
 }
 
-function toolChoiceOf(choice: unknown): object {
+function parseToolChoice(choice: unknown): object {
   const { type, name, disable_parallel_tool_use: isSingle } = requiredObject(choice, 'tool_choice');
   const named = type === 'tool' ? { type: 'function', function: { name } } : TOOL_CHOICES.get(type);
   if (named === undefined) throw invalidField('tool_choice', 'must have the type auto, any, tool or none');
@@ -119,7 +122,7 @@ function toolChoiceOf(choice: unknown): object {
 }
 
 /** Fields for the thinking of the model, as vLLM reads them. */
-function thinkingOf({ type, budget_tokens: budget }: Block): object {
+function parseThinking({ type, budget_tokens: budget }: Block): object {
   if (type === 'disabled') return { reasoning_effort: 'none' };
   return budget === undefined ? {} : { thinking_token_budget: budget };
 }

@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { findPromptFault, invalidField, type Prompt, textOfPrompt } from '@broomwagon/contracts';
 import { REQUEST_FIELDS } from '@broomwagon/engines';
 import type { GenerationRequest } from '../../answers/generation-responder';
-import { continuesEngineAborts, placementOf, wantsResume } from '../../answers/placement';
+import { continuesEngineAborts, parsePlacement, wantsResume } from '../../answers/placement';
 import { MAX_CHOICES } from '../../answers/prompts';
-import { isCount, isSet, objectOf } from '../../fields/read-fields';
-import { requestIdOf } from '../../answers/request-id';
+import { isCount, isSet, parseObject } from '../../fields/read-fields';
+import { parseRequestId } from '../../answers/request-id';
 import type { Caller } from '../../keys/api-keys';
 
 const ROUTING_KEY = 'x-smg-routing-key';
@@ -56,7 +56,7 @@ export function passedRequest(
 ): GenerationRequest {
   checkChoices(body);
   // The engine gets the id of the call, so a list of ids would be lost.
-  const id = requestIdOf(body[idField] ?? undefined, idField, headers);
+  const id = parseRequestId(body[idField] ?? undefined, idField, headers);
   // Only the value of the header is checked: such a request is never continued.
   wantsResume(headers);
   const input = {
@@ -67,7 +67,7 @@ export function passedRequest(
     keepsStop: false,
     isContinued: false,
     continuesEngineAborts: continuesEngineAborts(headers),
-    placement: placementOf(headers, caller, body.session_id ?? undefined),
+    placement: parsePlacement(headers, caller, body.session_id ?? undefined),
     passed: { body, paths, reason, headers: toEngineHeaders(headers) },
   };
   return { ...id, stream: body.stream === true, inputs: [input] };
@@ -82,7 +82,7 @@ function toEngineHeaders(headers: IncomingHttpHeaders): Record<string, string> {
 /** @throws BroomwagonError VALIDATION_FAILED */
 function checkChoices({ n, sampling_params: sampling }: Record<string, unknown>): void {
   const list: unknown[] = Array.isArray(sampling) ? sampling : [sampling];
-  const ofSampling = list.map((one) => objectOf(one ?? undefined, 'sampling_params').n);
+  const ofSampling = list.map((one) => parseObject(one ?? undefined, 'sampling_params').n);
   for (const [field, value] of [['n', n] as const, ...ofSampling.map((one) => ['sampling_params.n', one] as const)]) {
     if (value === undefined || value === null || isCount(value, 1, MAX_CHOICES)) continue;
     throw invalidField(field, `must be a whole number from 1 to ${MAX_CHOICES}`);

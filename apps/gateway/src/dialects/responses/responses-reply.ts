@@ -1,6 +1,6 @@
 import type { BroomwagonError } from '@broomwagon/contracts';
-import { finishReasonOf } from '../chat/chat-reply';
-import { type MessagePart, partsOf } from '../chat/message-parts';
+import { getFinishReason } from '../chat/chat-reply';
+import { type MessagePart, toMessageParts } from '../chat/message-parts';
 import type { Generation } from '../../core/generation';
 import { BEGIN, type Format, type Position } from '../../answers/format';
 import { errorBody } from '../../http/send-json';
@@ -39,14 +39,14 @@ export class ResponsesFormat implements Format {
       const response = { ...this.response(generation), status: 'in_progress', output: [] };
       events.push({ type: 'response.created', response }, { type: 'response.in_progress', response });
     }
-    for (const part of partsOf(generation.tokens.message!.after(from.message))) {
+    for (const part of toMessageParts(generation.tokens.message!.after(from.message))) {
       const key = part.kind === 'call' ? `call-${part.index}` : part.kind;
       if (key !== this.open?.key) events.push(...this.close(), ...this.begin(key, part));
       this.open!.text += part.text;
       events.push({ type: `${TEXT_EVENTS[part.kind]}.delta`, ...this.place(part), delta: part.text });
     }
     if (generation.end !== undefined) {
-      const { status } = endOf(generation);
+      const { status } = toStatus(generation);
       const type = status === 'completed' ? 'response.completed' : 'response.incomplete';
       events.push(...this.close(), { type, response: this.response(generation) });
     }
@@ -66,10 +66,10 @@ export class ResponsesFormat implements Format {
   private begin(key: string, part: MessagePart): object[] {
     this.index += 1;
     this.open = { ...part, key, text: '' };
-    const item = this.itemOf(this.open, this.index, 'in_progress') as { content?: object[] };
+    const item = this.toItem(this.open, this.index, 'in_progress') as { content?: object[] };
     const added = { type: 'response.output_item.added', output_index: this.index };
     if (part.kind === 'call') return [{ ...added, item }];
-    const content = { type: 'response.content_part.added', ...this.place(part), part: contentOf(this.open) };
+    const content = { type: 'response.content_part.added', ...this.place(part), part: toContentPart(this.open) };
     return [{ ...added, item: { ...item, content: [] } }, content];
   }
 
@@ -79,10 +79,10 @@ export class ResponsesFormat implements Format {
     this.open = undefined;
     const place = this.place(open);
     const text = open.kind === 'call' ? { arguments: open.text, name: open.name } : { text: open.text };
-    const item = this.itemOf(open, this.index, 'completed');
+    const item = this.toItem(open, this.index, 'completed');
     return [
       { type: `${TEXT_EVENTS[open.kind]}.done`, ...place, ...text },
-      ...(open.kind === 'call' ? [] : [{ type: 'response.content_part.done', ...place, part: contentOf(open) }]),
+      ...(open.kind === 'call' ? [] : [{ type: 'response.content_part.done', ...place, part: toContentPart(open) }]),
       { type: 'response.output_item.done', output_index: this.index, item },
     ];
   }
@@ -96,20 +96,20 @@ export class ResponsesFormat implements Format {
     return `${ITEM_IDS[kind]}_${this.id}_${index}`;
   }
 
-  private itemOf(part: MessagePart, index: number, status: string): object {
+  private toItem(part: MessagePart, index: number, status: string): object {
     const id = this.itemId(part.kind, index);
     if (part.kind === 'call') {
       return { id, type: 'function_call', status, call_id: part.id, name: part.name, arguments: part.text };
     }
-    const content = [contentOf(part)];
+    const content = [toContentPart(part)];
     if (part.kind === 'reasoning') return { id, type: 'reasoning', status, summary: [], content };
     return { id, type: 'message', role: 'assistant', status, content };
   }
 
   private response(generation: Generation): object {
     const { request } = this;
-    const { status, reason } = endOf(generation);
-    const items = partsOf(generation.tokens.message!.after());
+    const { status, reason } = toStatus(generation);
+    const items = toMessageParts(generation.tokens.message!.after());
     return {
       id: `resp_${this.id}`,
       object: 'response',
@@ -120,7 +120,7 @@ export class ResponsesFormat implements Format {
       model: toModelName(request.model as string | undefined, generation),
       instructions: request.instructions ?? null,
       max_output_tokens: request.max_output_tokens ?? null,
-      output: items.map((part, index) => this.itemOf(part, index, status)),
+      output: items.map((part, index) => this.toItem(part, index, status)),
       parallel_tool_calls: request.parallel_tool_calls ?? true,
       previous_response_id: null,
       store: false,
@@ -130,24 +130,24 @@ export class ResponsesFormat implements Format {
       tools: request.tools ?? [],
       tool_choice: request.tool_choice ?? 'auto',
       text: request.text ?? { format: { type: 'text' } },
-      usage: generation.end === undefined ? null : usageOf(generation),
+      usage: generation.end === undefined ? null : toUsage(generation),
     };
   }
 }
 
-function contentOf({ kind, text }: MessagePart): object {
+function toContentPart({ kind, text }: MessagePart): object {
   if (kind === 'reasoning') return { type: 'reasoning_text', text };
   return { type: 'output_text', text, annotations: [], logprobs: [] };
 }
 
-function endOf(generation: Generation): { status: string; reason?: string } {
-  const reason = finishReasonOf(generation);
+function toStatus(generation: Generation): { status: string; reason?: string } {
+  const reason = getFinishReason(generation);
   if (reason === null) return { status: 'in_progress' };
   if (reason === 'length') return { status: 'incomplete', reason: 'max_output_tokens' };
   return reason === 'abort' ? { status: 'cancelled', reason } : { status: 'completed' };
 }
 
-function usageOf({ promptTokens, promptTokenIds, cachedTokens = 0, tokens }: Generation): object {
+function toUsage({ promptTokens, promptTokenIds, cachedTokens = 0, tokens }: Generation): object {
   const input = promptTokens ?? promptTokenIds?.length ?? 0;
   return {
     input_tokens: input,

@@ -2,9 +2,9 @@ import * as fc from 'fast-check';
 import { expect, inject, it } from 'vitest';
 import { Generation } from '../../core/generation';
 import { INPUT } from '../../core/generation.fixture';
-import { replyOf, runningReply } from './generate-reply';
+import { buildReply, runningReply } from './generate-reply';
 
-function generationOf(logprobs: boolean): Generation {
+function createGeneration(logprobs: boolean): Generation {
   const input = { ...INPUT, prompt: { promptTokenIds: [1, 2] }, sampling: { logprobs }, maxTokens: 100 };
   return new Generation('my "id"', '', input);
 }
@@ -19,7 +19,7 @@ it('writes running chunks in the same way as the last chunk, whatever calls of e
   const index = fc.option(fc.nat(9), { nil: undefined });
   fc.assert(
     fc.property(fc.array(step), fc.boolean(), index, (steps, logprobs, choice) => {
-      const generation = generationOf(logprobs);
+      const generation = createGeneration(logprobs);
       const { tokens } = generation;
       const chunk = runningReply(generation, choice);
       let from = { tokens: 0, characters: 0 };
@@ -27,7 +27,7 @@ it('writes running chunks in the same way as the last chunk, whatever calls of e
         const tokenCount = ids?.length ?? 1;
         tokens.take({ text, tokenIds: ids, logprobs: ids?.map((id) => -id / 7), tokenCount });
         const expected = JSON.stringify({
-          ...replyOf(generation, from),
+          ...buildReply(generation, from),
           ...(choice !== undefined && { index: choice }),
         });
         expect(JSON.parse(chunk(from))).toEqual(JSON.parse(expected));

@@ -2,15 +2,15 @@ import type { Generation, GenerationEnd } from '../../core/generation';
 import type { Position } from '../../answers/format';
 
 /** An answer of `/generate`, or a chunk of its stream, with the tokens after `from`. */
-export function replyOf(generation: Generation, from: Position): object {
+export function buildReply(generation: Generation, from: Position): object {
   const { tokens } = generation;
   const ids = tokens.idsFrom(from.tokens);
   const text = tokens.textFrom(from.characters);
-  const meta = metaOf(generation, from);
+  const meta = buildMeta(generation, from);
   return ids === undefined ? { text, meta_info: meta } : { text, output_ids: ids, meta_info: meta };
 }
 
-/** Writes chunks like {@link replyOf} until the response has ended; rarely changing parts are kept as text. */
+/** Writes chunks like {@link buildReply} until the response has ended; rarely changing parts are kept as text. */
 export function runningReply(generation: Generation, index?: number): (from: Position) => string {
   const { tokens, input } = generation;
   const end = index === undefined ? '' : `,"index":${index}`;
@@ -23,7 +23,7 @@ export function runningReply(generation: Generation, index?: number): (from: Pos
     }
     const ids = tokens.idsFrom(from.tokens);
     const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
-    const entries = logprobs && `,"output_token_logprobs":${JSON.stringify(entriesOf(logprobs, ids))}`;
+    const entries = logprobs && `,"output_token_logprobs":${JSON.stringify(toLogprobEntries(logprobs, ids))}`;
     const idList = ids && `,"output_ids":[${ids.join(',')}]`;
     const text = JSON.stringify(tokens.textFrom(from.characters));
     const counted = `,"completion_tokens":${tokens.count}`;
@@ -31,13 +31,13 @@ export function runningReply(generation: Generation, index?: number): (from: Pos
   };
 }
 
-function metaOf(generation: Generation, from: Position): object {
+function buildMeta(generation: Generation, from: Position): object {
   const { tokens, input, end } = generation;
   const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
   return Object.assign(
     describe(generation),
     { completion_tokens: tokens.count },
-    logprobs && { output_token_logprobs: entriesOf(logprobs, tokens.idsFrom(from.tokens)) },
+    logprobs && { output_token_logprobs: toLogprobEntries(logprobs, tokens.idsFrom(from.tokens)) },
     end && { e2e_latency: (performance.now() - generation.startedAt) / 1_000 },
   );
 }
@@ -51,7 +51,7 @@ function describe(generation: Generation): object {
     generation.engineFields,
     {
       id: generation.id,
-      finish_reason: end === undefined ? null : finishReasonOf(generation, end),
+      finish_reason: end === undefined ? null : toFinishReason(generation, end),
       prompt_tokens: generation.promptTokens ?? input.prompt.promptTokenIds?.length ?? 0,
       cached_tokens: generation.cachedTokens ?? 0,
     },
@@ -59,11 +59,11 @@ function describe(generation: Generation): object {
   );
 }
 
-function entriesOf(logprobs: number[], ids: number[] = []): [number, number | null, null][] {
+function toLogprobEntries(logprobs: number[], ids: number[] = []): [number, number | null, null][] {
   return logprobs.map((logprob, index) => [logprob, ids[index] ?? null, null]);
 }
 
-function finishReasonOf({ tokens }: Generation, end: GenerationEnd): object {
+function toFinishReason({ tokens }: Generation, end: GenerationEnd): object {
   if (end.reason === 'stop') return { type: 'stop', ...(end.matched !== undefined && { matched: end.matched }) };
   if (end.reason === 'length') return { type: 'length', length: tokens.count };
   return { type: 'abort', message: end.reason === 'abort' ? end.message : end.error.message };

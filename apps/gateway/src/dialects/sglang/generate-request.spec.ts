@@ -5,9 +5,9 @@ const PROMPTS = [[1], [2], [3]];
 const read = (body: object) => readGenerateRequest({ ...body }, {}, { tokenId: '', role: 'client' }).inputs;
 
 it('return_logprob is a boolean, or a list with a boolean for each prompt', () => {
-  const logprobsOf = (body: object) => read(body).map(({ sampling }) => sampling.logprobs);
-  expect(logprobsOf({ input_ids: PROMPTS, return_logprob: [true, false, true] })).toEqual([true, undefined, true]);
-  expect(logprobsOf({ input_ids: PROMPTS, return_logprob: true })).toEqual([true, true, true]);
+  const readLogprobs = (body: object) => read(body).map(({ sampling }) => sampling.logprobs);
+  expect(readLogprobs({ input_ids: PROMPTS, return_logprob: [true, false, true] })).toEqual([true, undefined, true]);
+  expect(readLogprobs({ input_ids: PROMPTS, return_logprob: true })).toEqual([true, true, true]);
   for (const body of [
     { input_ids: PROMPTS, return_logprob: [true] },
     { input_ids: PROMPTS, return_logprob: [1, 0, null] },
@@ -19,20 +19,20 @@ it('return_logprob is a boolean, or a list with a boolean for each prompt', () =
 });
 
 it('token_ids_logprob is one list for all prompts, or a list with a list for each prompt', () => {
-  const idsOf = (ids: unknown) =>
+  const readLogprobIds = (ids: unknown) =>
     read({ input_ids: PROMPTS, token_ids_logprob: ids }).map(({ prompt }) => prompt.engineFields?.token_ids_logprob);
-  expect(idsOf([5, 6])).toEqual([
+  expect(readLogprobIds([5, 6])).toEqual([
     [5, 6],
     [5, 6],
     [5, 6],
   ]);
-  expect(idsOf([5, 6, 7])).toEqual([
+  expect(readLogprobIds([5, 6, 7])).toEqual([
     [5, 6, 7],
     [5, 6, 7],
     [5, 6, 7],
   ]);
-  expect(idsOf([[5], [6, 7], [8]])).toEqual([[5], [6, 7], [8]]);
-  expect(() => idsOf([[5], [6]])).toThrow(/token_ids_logprob/);
+  expect(readLogprobIds([[5], [6, 7], [8]])).toEqual([[5], [6, 7], [8]]);
+  expect(() => readLogprobIds([[5], [6]])).toThrow(/token_ids_logprob/);
 });
 
 it('a prompt is not continued if the engine answers it with values of one call only', () => {

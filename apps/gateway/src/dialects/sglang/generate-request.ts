@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { invalidField, LIMITS, type SamplingParameters } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../../answers/generation-responder';
-import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../../fields/read-fields';
-import { requestIdOf, requestIdsOf } from '../../answers/request-id';
-import { continuesEngineAborts, placementOf, wantsResume } from '../../answers/placement';
-import { choicesOf, MAX_CHOICES, promptsOf } from '../../answers/prompts';
+import { isCount, isSet, parseObject, splitSampling, withoutNulls } from '../../fields/read-fields';
+import { parseRequestId, parseRequestIds } from '../../answers/request-id';
+import { continuesEngineAborts, parsePlacement, wantsResume } from '../../answers/placement';
+import { parseChoiceCount, MAX_CHOICES, parsePrompts } from '../../answers/prompts';
 import type { Caller } from '../../keys/api-keys';
 
 /** Maximum tokens of a response without `max_new_tokens`, as in SGLang. */
@@ -62,14 +62,16 @@ export function readGenerateRequest(
     throw invalidField('input_ids', 'give exactly one of input_ids and text');
   }
   const { prompts, isList } =
-    text === undefined ? promptsOf(promptTokenIds, 'input_ids', 'promptTokenIds') : promptsOf(text, 'text', 'text');
-  const samplings = samplingsOf(samplingParams, prompts.length, isList, headers);
-  const samples = choicesOf(samplings[0]!.n, prompts, 'sampling_params.n');
+    text === undefined
+      ? parsePrompts(promptTokenIds, 'input_ids', 'promptTokenIds')
+      : parsePrompts(text, 'text', 'text');
+  const samplings = parseSamplings(samplingParams, prompts.length, isList, headers);
+  const samples = parseChoiceCount(samplings[0]!.n, prompts, 'sampling_params.n');
   if (samplings.some(({ n }) => n !== samples))
     throw invalidField('sampling_params.n', 'must be the same of each prompt');
   const shared = {
     continuesEngineAborts: continuesEngineAborts(headers),
-    placement: placementOf(headers, caller, session),
+    placement: parsePlacement(headers, caller, session),
   };
   const isBatch = isList || samples > 1;
   const inputs = prompts.flatMap((prompt, index) => {
@@ -90,16 +92,20 @@ export function readGenerateRequest(
     }));
   });
   const id = Array.isArray(rid)
-    ? requestIdsOf(rid, 'rid', inputs.length, isList && samples === 1)
-    : requestIdOf(rid, 'rid', headers, isBatch ? MAX_CHOICES : undefined);
+    ? parseRequestIds(rid, 'rid', inputs.length, isList && samples === 1)
+    : parseRequestId(rid, 'rid', headers, isBatch ? MAX_CHOICES : undefined);
   return { ...id, stream: stream === true, isBatch, inputs };
 }
 
 /** Sampling parameters of each prompt. @throws BroomwagonError VALIDATION_FAILED */
-function samplingsOf(given: unknown, count: number, isList: boolean, headers: IncomingHttpHeaders) {
+function parseSamplings(given: unknown, count: number, isList: boolean, headers: IncomingHttpHeaders) {
   const canResume = wantsResume(headers);
-  const samplingOf = (value: unknown) => {
-    const { max_new_tokens: maxTokens = DEFAULT_MAX_NEW_TOKENS, n = 1, ...fields } = objectOf(value, 'sampling_params');
+  const parseSampling = (value: unknown) => {
+    const {
+      max_new_tokens: maxTokens = DEFAULT_MAX_NEW_TOKENS,
+      n = 1,
+      ...fields
+    } = parseObject(value, 'sampling_params');
     if (!isCount(maxTokens, 1, LIMITS.maxTokens)) {
       throw invalidField('sampling_params.max_new_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
     }
@@ -107,8 +113,8 @@ function samplingsOf(given: unknown, count: number, isList: boolean, headers: In
     const isContinuable = canResume && !UNCONTINUED_SAMPLING.some((name) => isSet(unknown[name]));
     return { known, unknown, n, maxTokens: maxTokens as number, isContinuable };
   };
-  if (!Array.isArray(given)) return Array<ReturnType<typeof samplingOf>>(count).fill(samplingOf(given));
-  if (isList && given.length === count) return given.map((one: unknown) => samplingOf(one ?? undefined));
+  if (!Array.isArray(given)) return Array<ReturnType<typeof parseSampling>>(count).fill(parseSampling(given));
+  if (isList && given.length === count) return given.map((one: unknown) => parseSampling(one ?? undefined));
   throw invalidField('sampling_params', 'as a list must have the parameters of each prompt of a list');
 }
 

@@ -7,7 +7,7 @@ import type { Exchange, Routes } from '../../http/route';
 import { errorBody, toHttpStatus } from '../../http/send-json';
 import { PassedRequests } from '../passed/passed-requests';
 import { readGenerateRequest } from './generate-request';
-import { replyOf, runningReply } from './generate-reply';
+import { buildReply, runningReply } from './generate-reply';
 import { findPassedGenerate } from './passed-generate';
 
 /** `/generate` of SGLang. */
@@ -28,10 +28,10 @@ export class SglangGenerate {
   ) {
     const failure = (error: BroomwagonError) => ({ error: sglangError(error) });
     const isCumulative = !config.incrementalStreams;
-    this.single = { chunk: replyOf, running: (generation) => runningReply(generation), failure, isCumulative };
+    this.single = { chunk: buildReply, running: (generation) => runningReply(generation), failure, isCumulative };
     this.batch = {
-      whole: (generations) => generations.map((generation) => replyOf(generation, BEGIN)),
-      chunk: (generation, from, index) => ({ ...replyOf(generation, from), index }),
+      whole: (generations) => generations.map((generation) => buildReply(generation, BEGIN)),
+      chunk: (generation, from, index) => ({ ...buildReply(generation, from), index }),
       running: runningReply,
       failure,
       isCumulative,

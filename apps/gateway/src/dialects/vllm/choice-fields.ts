@@ -6,18 +6,18 @@ export function toModelName(named: string | undefined, { model = 'default' }: Ge
 }
 
 /** Finish reason of a choice, and its weights at its end. */
-export function finishOf({ end, spans }: Generation): object {
+export function toFinishFields({ end, spans }: Generation): object {
   if (end === undefined) return { finish_reason: null };
-  return { finish_reason: end.reason, ...stopOf(end), weight_versions: spans };
+  return { finish_reason: end.reason, ...toStopFields(end), weight_versions: spans };
 }
 
-function stopOf(end: GenerationEnd): object {
+function toStopFields(end: GenerationEnd): object {
   return end.reason === 'stop' && end.matched !== undefined ? { stop_reason: end.matched } : {};
 }
 
 /** @param prompts one generation of each prompt: choices of one prompt share its tokens */
-export function usageOf(choices: Generation[], prompts: Generation[] = choices): object {
-  const promptTokens = prompts.reduce((sum, choice) => sum + promptTokensOf(choice), 0);
+export function sumUsage(choices: Generation[], prompts: Generation[] = choices): object {
+  const promptTokens = prompts.reduce((sum, choice) => sum + countPromptTokens(choice), 0);
   const completionTokens = choices.reduce((sum, { tokens }) => sum + tokens.count, 0);
   return {
     prompt_tokens: promptTokens,
@@ -26,6 +26,6 @@ export function usageOf(choices: Generation[], prompts: Generation[] = choices):
   };
 }
 
-function promptTokensOf({ promptTokens, input }: Generation): number {
+function countPromptTokens({ promptTokens, input }: Generation): number {
   return promptTokens ?? input.prompt.promptTokenIds?.length ?? 0;
 }

@@ -1,7 +1,7 @@
 import type { Generation } from '../../core/generation';
-import { nameOf } from '../../core/token-names';
+import { toTokenName } from '../../core/token-names';
 import { BEGIN, type Format, type Position } from '../../answers/format';
-import { finishOf, toModelName, usageOf } from './choice-fields';
+import { toFinishFields, toModelName, sumUsage } from './choice-fields';
 
 /** Options of an answer of `/v1/completions`. */
 export interface CompletionShape {
@@ -27,12 +27,18 @@ export class CompletionFormat implements Format {
 
   whole(generations: Generation[]): object {
     const choices = generations.map((generation, index) => this.choice(generation, BEGIN, index));
-    return this.answer(generations[0]!, choices, { usage: this.usage(generations), ...transferOf(generations[0]!) });
+    return this.answer(generations[0]!, choices, {
+      usage: this.usage(generations),
+      ...toTransferFields(generations[0]!),
+    });
   }
 
   chunk(generation: Generation, from: Position, index: number): object {
-    const usage = this.shape.hasContinuousUsage && { usage: usageOf([generation]) };
-    return this.answer(generation, [this.choice(generation, from, index)], { ...usage, ...transferOf(generation) });
+    const usage = this.shape.hasContinuousUsage && { usage: sumUsage([generation]) };
+    return this.answer(generation, [this.choice(generation, from, index)], {
+      ...usage,
+      ...toTransferFields(generation),
+    });
   }
 
   trailer(generations: Generation[]): object | undefined {
@@ -47,7 +53,7 @@ export class CompletionFormat implements Format {
 
   private usage(generations: Generation[]): object {
     const { choicesPerPrompt } = this.shape;
-    return usageOf(
+    return sumUsage(
       generations,
       generations.filter((_, index) => index % choicesPerPrompt === 0),
     );
@@ -61,30 +67,30 @@ export class CompletionFormat implements Format {
       ...fields,
       index,
       text: tokens.textFrom(from.characters),
-      logprobs: logprobsOf(generation, from),
-      ...finishOf(generation),
-      ...(this.shape.hasTokenIds && { token_ids: ids ?? null, ...promptIdsOf(generation, from) }),
+      logprobs: buildLogprobs(generation, from),
+      ...toFinishFields(generation),
+      ...(this.shape.hasTokenIds && { token_ids: ids ?? null, ...toPromptIdFields(generation, from) }),
     };
   }
 }
 
 /** Log probabilities. Without names, tokens are written as their ids, which costs least. */
-function logprobsOf({ input, tokens }: Generation, from: Position): object | null {
+function buildLogprobs({ input, tokens }: Generation, from: Position): object | null {
   const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
   if (logprobs === undefined) return null;
   const named = tokens.names?.from(from.tokens);
-  const ids = { tokens: tokens.idsFrom(from.tokens)?.map(nameOf), top_logprobs: null };
+  const ids = { tokens: tokens.idsFrom(from.tokens)?.map(toTokenName), top_logprobs: null };
   return { token_logprobs: logprobs, ...(named ?? ids) };
 }
 
 /** Prompt token ids. For a prompt of text, they are in the last answer of the engine, before the continued tokens. */
-function promptIdsOf({ input, engineFields, end, promptTokens }: Generation, from: Position): object {
+function toPromptIdFields({ input, engineFields, end, promptTokens }: Generation, from: Position): object {
   const given = input.prompt.promptTokenIds;
   if (given !== undefined) return from === BEGIN ? { prompt_token_ids: given } : {};
   const { prompt_token_ids: ids } = engineFields;
   return end !== undefined && Array.isArray(ids) ? { prompt_token_ids: ids.slice(0, promptTokens) } : {};
 }
 
-function transferOf({ engineFields: { kv_transfer_params: transfer } }: Generation): object {
+function toTransferFields({ engineFields: { kv_transfer_params: transfer } }: Generation): object {
   return transfer === undefined ? {} : { kv_transfer_params: transfer };
 }

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { invalidField, LIMITS } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../../answers/generation-responder';
-import { continuesEngineAborts, placementOf, wantsResume } from '../../answers/placement';
-import { choicesOf, MAX_CHOICES, promptsOf } from '../../answers/prompts';
-import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../../fields/read-fields';
-import { requestIdOf } from '../../answers/request-id';
+import { continuesEngineAborts, parsePlacement, wantsResume } from '../../answers/placement';
+import { parseChoiceCount, MAX_CHOICES, parsePrompts } from '../../answers/prompts';
+import { isCount, isSet, parseObject, splitSampling, withoutNulls } from '../../fields/read-fields';
+import { parseRequestId } from '../../answers/request-id';
 import type { Caller } from '../../keys/api-keys';
 import type { CompletionShape } from './completion-reply';
 import { MAX_LOGPROBS } from './passed-completion';
@@ -43,8 +43,8 @@ export function readCompletionRequest(
   if (logprobs !== undefined && !isCount(logprobs, 0, MAX_LOGPROBS)) {
     throw invalidField('logprobs', `must be a whole number from 0 to ${MAX_LOGPROBS}`);
   }
-  const { prompts } = promptsOf(prompt, 'prompt');
-  const choicesPerPrompt = choicesOf(n, prompts, 'n');
+  const { prompts } = parsePrompts(prompt, 'prompt');
+  const choicesPerPrompt = parseChoiceCount(n, prompts, 'n');
   const { known, unknown } = splitSampling(others, SAMPLING_NAMES, logprobs !== undefined, '');
   const hasNames = logprobs !== undefined && !(asIds === true && logprobs === 0);
   // Engines receive the number of alternatives in the field of a chat.
@@ -52,18 +52,18 @@ export function readCompletionRequest(
     ...unknown,
     ...(hasNames && { top_logprobs: logprobs, ...(asIds === true && { return_tokens_as_token_ids: true }) }),
   };
-  const { include_usage: hasUsage, continuous_usage_stats: hasContinuousUsage } = objectOf(
+  const { include_usage: hasUsage, continuous_usage_stats: hasContinuousUsage } = parseObject(
     streamOptions,
     'stream_options',
   );
-  const id = requestIdOf(requestId, 'request_id', headers, MAX_CHOICES);
+  const id = parseRequestId(requestId, 'request_id', headers, MAX_CHOICES);
   const shared = {
     maxTokens: maxTokens as number,
     hasNames,
     keepsStop: unknown.include_stop_str_in_output === true,
     isContinued: wantsResume(headers) && !UNCONTINUED.some((name) => isSet(unknown[name])),
     continuesEngineAborts: continuesEngineAborts(headers),
-    placement: placementOf(headers, caller, session),
+    placement: parsePlacement(headers, caller, session),
   };
   return {
     ...id,

@@ -9,12 +9,12 @@ import type { Exchange, Routes } from '../../http/route';
 import { sendJson } from '../../http/send-json';
 import { PassedRequests } from '../passed/passed-requests';
 import { tokensRoute } from './passed-tokens';
-import { tokenReplyOf } from './token-reply';
+import { buildTokenReply } from './token-reply';
 import { readTokenRequest } from './token-request';
 
 /** Adds routed experts, which clients of SkyRL need in each answer. */
 const withExperts: Format['chunk'] = (generation, from) => {
-  const reply = tokenReplyOf(generation, from);
+  const reply = buildTokenReply(generation, from);
   const choices = reply.choices.map((choice) => ({ ...choice, routed_experts: choice.routed_experts ?? null }));
   return { ...reply, choices };
 };

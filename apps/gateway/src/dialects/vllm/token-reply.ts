@@ -1,9 +1,9 @@
 import type { Generation } from '../../core/generation';
 import type { Position } from '../../answers/format';
-import { finishOf, usageOf } from './choice-fields';
+import { toFinishFields, sumUsage } from './choice-fields';
 
 /** An answer of `/inference/v1/generate`, or a chunk of its stream, with the tokens after `from`. */
-export function tokenReplyOf(generation: Generation, from: Position) {
+export function buildTokenReply(generation: Generation, from: Position) {
   const { tokens, end, input } = generation;
   const { prompt_token_ids: _prompt, kv_transfer_params: transfer, ...fields } = generation.engineFields;
   const ids = tokens.idsFrom(from.tokens) ?? [];
@@ -12,18 +12,18 @@ export function tokenReplyOf(generation: Generation, from: Position) {
     ...fields,
     index: 0,
     token_ids: ids,
-    logprobs: logprobs ? { content: logprobs.map((logprob, index) => entryOf(ids[index]!, logprob)) } : null,
-    ...finishOf(generation),
+    logprobs: logprobs ? { content: logprobs.map((logprob, index) => toLogprobEntry(ids[index]!, logprob)) } : null,
+    ...toFinishFields(generation),
   };
   return {
     request_id: generation.id,
     choices: [choice],
     ...(transfer !== undefined && { kv_transfer_params: transfer }),
-    ...(end !== undefined && { usage: usageOf([generation]) }),
+    ...(end !== undefined && { usage: sumUsage([generation]) }),
   };
 }
 
 /** Entry of a token, with the fields of newer and of older versions of vLLM. */
-function entryOf(id: number, logprob: number): object {
+function toLogprobEntry(id: number, logprob: number): object {
   return { token: `token_id:${id}`, token_id: id, logprob, bytes: null, top_logprobs: [] };
 }

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { findPromptFault, invalidField, LIMITS } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../../answers/generation-responder';
-import { continuesEngineAborts, placementOf, wantsResume } from '../../answers/placement';
-import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../../fields/read-fields';
-import { requestIdOf } from '../../answers/request-id';
+import { continuesEngineAborts, parsePlacement, wantsResume } from '../../answers/placement';
+import { isCount, isSet, parseObject, splitSampling, withoutNulls } from '../../fields/read-fields';
+import { parseRequestId } from '../../answers/request-id';
 import type { Caller } from '../../keys/api-keys';
 import { SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
@@ -27,7 +27,7 @@ export function readTokenRequest(
     return_token_ids: _ids,
     ...others
   } = withoutNulls(body);
-  const sampling = objectOf(samplingParams, 'sampling_params');
+  const sampling = parseObject(samplingParams, 'sampling_params');
   const {
     max_tokens: maxTokens,
     logprobs,
@@ -45,7 +45,7 @@ export function readTokenRequest(
   const { known, unknown } = splitSampling(samplingFields, SAMPLING_NAMES, logprobs !== undefined);
   const engineFields = { ...others, ...unknown };
   return {
-    ...requestIdOf(requestId, 'request_id', headers),
+    ...parseRequestId(requestId, 'request_id', headers),
     stream: stream === true,
     inputs: [
       {
@@ -56,7 +56,7 @@ export function readTokenRequest(
         keepsStop: unknown.include_stop_str_in_output === true,
         isContinued: wantsResume(headers) && !UNCONTINUED.some((name) => isSet(unknown[name])),
         continuesEngineAborts: continuesEngineAborts(headers),
-        placement: placementOf(headers, caller, session),
+        placement: parsePlacement(headers, caller, session),
       },
     ],
   };

@@ -12,7 +12,7 @@ import { CompletionFormat } from './completion-reply';
 import { readCompletionRequest } from './completion-request';
 import { findPassedCompletion } from './passed-completion';
 import { tokensRoute } from './passed-tokens';
-import { tokenReplyOf } from './token-reply';
+import { buildTokenReply } from './token-reply';
 import { readTokenRequest } from './token-request';
 
 const MAX_ABORTED_IDS = 4_096;
@@ -42,7 +42,7 @@ export class VllmRoutes {
     const passed = this.passed.pass(exchange, tokensRoute(exchange.body, ['/inference/v1/generate']));
     if (passed !== undefined) return passed;
     const request = readTokenRequest(exchange.body, exchange.request.headers, exchange.caller);
-    return this.responder.respond(exchange, request, { chunk: tokenReplyOf });
+    return this.responder.respond(exchange, request, { chunk: buildTokenReply });
   }
 
   private complete(exchange: Exchange): Promise<void> {

@@ -82,7 +82,7 @@ export class EndpointSliceSource implements EngineSource {
     const resourceVersion = await this.list(path, signal);
     const query = { watch: 'true', allowWatchBookmarks: 'true', timeoutSeconds: String(WATCH_S), resourceVersion };
     try {
-      const events = await this.api.watch(this.urlOf(path, query), signal);
+      const events = await this.api.watch(this.buildUrl(path, query), signal);
       this.isWatched = true;
       void this.follow(events as AsyncIterable<WatchEvent>, signal);
     } catch (error) {
@@ -97,7 +97,7 @@ export class EndpointSliceSource implements EngineSource {
     let next = '';
     for (let page = 0; page < MAX_PAGES; page++) {
       const query = { limit: String(PAGE), ...(next === '' ? {} : { continue: next }) };
-      const { metadata, items } = (await this.api.get(this.urlOf(path, query), signal)) as EndpointSliceList;
+      const { metadata, items } = (await this.api.get(this.buildUrl(path, query), signal)) as EndpointSliceList;
       slices.push(...(items ?? []));
       version = metadata?.resourceVersion ?? '';
       next = metadata?.continue ?? '';
@@ -146,7 +146,7 @@ export class EndpointSliceSource implements EngineSource {
     this.failure = message;
   }
 
-  private urlOf(path: string, query: Record<string, string>): string {
+  private buildUrl(path: string, query: Record<string, string>): string {
     return `${path}?${new URLSearchParams({ labelSelector: this.config.k8sLabelSelector, ...query })}`;
   }
 

@@ -49,7 +49,7 @@ export class KubernetesApi {
    *   long
    */
   async watch(path: string, signal: AbortSignal): Promise<AsyncIterable<unknown>> {
-    return linesOf(await this.open(path, signal, this.access.watchSilenceMs ?? 120_000), path);
+    return readLines(await this.open(path, signal, this.access.watchSilenceMs ?? 120_000), path);
   }
 
   private async open(path: string, signal: AbortSignal, bodyTimeout: number): Promise<Dispatcher.ResponseData['body']> {
@@ -81,7 +81,7 @@ export class KubernetesApi {
 }
 
 /** The JSON of each line. */
-async function* linesOf(body: Dispatcher.ResponseData['body'], path: string): AsyncGenerator<unknown> {
+async function* readLines(body: Dispatcher.ResponseData['body'], path: string): AsyncGenerator<unknown> {
   let rest = '';
   try {
     for await (const chunk of body.setEncoding('utf8')) {

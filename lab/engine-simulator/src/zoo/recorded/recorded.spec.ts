@@ -9,7 +9,7 @@ import { selectZoo, startEngine } from '../../test-engine';
 import { recordCommand } from './record.cli';
 import { loadRecordings, type Recording } from './recording';
 
-const STREAM = { lengths: { name: 'test', lengthOf: () => 12 }, streamMs: 0 };
+const STREAM = { lengths: { name: 'test', getLength: () => 12 }, streamMs: 0 };
 
 /** Replays a recording, whole and cut at each event, and checks the text against the ids, and the end. */
 async function checkRecording({ name, dialect, request, outcome, decoded }: Recording): Promise<void> {

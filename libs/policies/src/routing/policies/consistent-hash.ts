@@ -14,12 +14,12 @@ export const consistentHash: Policy = {
 };
 
 /** The first 52 bits of SHA-1. */
-export function hashOf(text: string): number {
+export function computeHash(text: string): number {
   return Number.parseInt(createHash('sha1').update(text).digest('hex').slice(0, 13), 16);
 }
 
 /** Points of a server: at `hashOf('<serverId>#<index>')` for the indexes from 0. */
-export function pointsOf(weight: number): number {
+export function countPoints(weight: number): number {
   return Math.min(MAX_POINTS, Math.max(1, Math.floor(POINTS_PER_WEIGHT * weight + 0.5)));
 }
 
@@ -28,7 +28,7 @@ export function clockwise<Server extends { serverId: string; weight: number }>(
   servers: readonly Server[],
   id: string,
 ): Server[] {
-  const from = hashOf(id);
+  const from = computeHash(id);
   const distance = new Map(servers.map((server) => [server, nearest(server, from)]));
   return servers.toSorted((one, other) => distance.get(one)! - distance.get(other)!);
 }
@@ -36,11 +36,11 @@ export function clockwise<Server extends { serverId: string; weight: number }>(
 const pointsByServer = new Map<string, number[]>();
 
 function nearest({ serverId, weight }: { serverId: string; weight: number }, from: number): number {
-  const count = pointsOf(weight);
+  const count = countPoints(weight);
   const name = `${serverId} ${count}`;
   let points = pointsByServer.get(name);
   if (!points) {
-    points = Array.from({ length: count }, (_, index) => hashOf(`${serverId}#${index}`));
+    points = Array.from({ length: count }, (_, index) => computeHash(`${serverId}#${index}`));
     if (pointsByServer.size > 10_000) pointsByServer.clear();
     pointsByServer.set(name, points);
   }
