@@ -16,7 +16,7 @@ import { ForeignReplies } from './client/foreign-replies';
 import { LinkLog } from './link-log';
 import { LinkProbe } from './link-probe';
 import { connectionOptions, refusalAdvice, withoutCredentials, type NatsConfig } from './nats-options';
-import { allowDial, getLastError, isAnnounced, listAddresses, setDialTimeout } from './nats-internals';
+import { allowDial, failClosedDial, getLastError, isAnnounced, listAddresses, setDialTimeout } from './nats-internals';
 import { ReconnectPace } from './reconnect-pace';
 import { Refusals } from './refusals';
 import { REPLICA_HEADER } from './wire';
@@ -124,6 +124,7 @@ export class MessagingConnection {
         case Events.Disconnect:
           this.connected = false;
           if (this.nats.isClosed()) break;
+          failClosedDial(this.nats);
           this.log.begin(String(data));
           this.probe.begin();
           break;

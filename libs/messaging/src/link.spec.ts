@@ -13,6 +13,7 @@ import {
 import { nkeys } from 'nats';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { connectNats, type NatsConfig } from './connection';
+import { ReconnectPace } from './reconnect-pace';
 import { echoController, startEchoApp } from './transport/echo-app.fixture';
 
 const folder = mkdtempSync(join(tmpdir(), 'broomwagon-link-'));
@@ -89,6 +90,20 @@ describe('a link to NATS', () => {
       await connection.close();
     },
   );
+
+  it('is dialed again as soon as the connection of a dial is closed, though a dial may take an hour', async () => {
+    server = await startNats();
+    const connection = await connectByLink();
+    vi.spyOn(ReconnectPace.prototype, 'dialTimeoutMs').mockReturnValue(3_600_000);
+    const { accepted } = link!;
+    link!.begin({ kind: 'black-hole', direction: 'out', hitsNew: true });
+    link!.cut();
+    await expect.poll(() => link!.accepted).toBeGreaterThan(accepted + 2);
+    expect(connection.isConnected()).toBe(false);
+    link!.end();
+    await expect.poll(() => countLines(/is restored/)).toBe(1);
+    await connection.close();
+  });
 
   it('is restored as soon as a server has room for another connection, though the next dial is an hour away', async () => {
     server = await startNats({ configuration: 'max_connections: 2' });

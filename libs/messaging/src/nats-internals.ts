@@ -1,10 +1,13 @@
-import type { ConnectionOptions, NatsConnection, ServerInfo } from 'nats';
+import { type ConnectionOptions, ErrorCode, type NatsConnection, NatsError, type ServerInfo } from 'nats';
 
 /** Fields of a connection of nats.js that its types do not show. */
 interface Internals {
   options: ConnectionOptions;
   protocol: {
     lastError?: Error;
+    /** Fails the dial in progress. */
+    connectError?: (error: Error) => void;
+    transport: { isClosed: boolean };
     info?: ServerInfo;
     servers: { getServers(): readonly Address[] };
   };
@@ -40,6 +43,15 @@ export function listAddresses(nats: NatsConnection): readonly { hostname: string
  */
 export function allowDial(nats: NatsConnection, isAllowed: boolean): void {
   for (const server of toInternals(nats).protocol.servers.getServers()) server.lastConnect = isAllowed ? 0 : Date.now();
+}
+
+/**
+ * Fails a dial whose connection was closed before NATS answered the first ping: nats.js would wait for the answer until
+ * the dial times out.
+ */
+export function failClosedDial(nats: NatsConnection): void {
+  const { protocol } = toInternals(nats);
+  if (protocol.transport.isClosed) protocol.connectError?.(NatsError.errorForCode(ErrorCode.Disconnect));
 }
 
 /** True for an address that only servers of the cluster have announced. */
