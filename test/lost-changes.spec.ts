@@ -72,7 +72,7 @@ describe('changes of a pool that may be lost with the last seconds of Redis', ()
     await redis.hset(`${bench.prefix}:{${bench.pool}}:meta`, 'generationOf', 'another process');
     const alarm = new RegExp(`alarms_active\\{[^}]*pool="${bench.pool}",alarm="changes-may-be-lost"[^}]*\\} 1`);
     await expect.poll(async () => (await fetch(`${api.url}/metrics`)).text()).toMatch(alarm);
-    expect(await state(api)).toEqual({ isPaused: false, server: 'ready' });
+    await expect.poll(() => state(api)).toEqual({ isPaused: false, server: 'ready' });
     await expect.poll(() => events).toMatchObject([{ type: 'pool.set-back', pool: bench.pool }]);
   });
 

@@ -13,15 +13,20 @@ export class KeySnapshot {
   static async of(redis: RedisClient, prefix: string): Promise<KeySnapshot> {
     const names = await redis.keys(`${escaped(prefix)}*`);
     const keys = await Promise.all(
-      names.map(async (name) => [name, (await redis.dumpBuffer(name))!, Math.max(0, await redis.pttl(name))] as const),
+      names.map(async (name) => [name, await redis.dumpBuffer(name), Math.max(0, await redis.pttl(name))] as const),
     );
-    return new KeySnapshot(redis, prefix, keys);
+    // A key that has expired meanwhile has no dump.
+    const found = keys.flatMap(([name, dump, ttlMs]) => (dump === null ? [] : [[name, dump, ttlMs] as const]));
+    return new KeySnapshot(redis, prefix, found);
   }
 
   async restore(): Promise<void> {
     const names = await this.redis.keys(`${escaped(this.prefix)}*`);
-    if (names.length > 0) await this.redis.del(...names);
-    await Promise.all(this.keys.map(([name, dump, ttlMs]) => this.redis.restore(name, ttlMs, dump)));
+    // At once: a service that writes in between would find half of the keys.
+    const restoring = this.redis.multi();
+    if (names.length > 0) restoring.del(...names);
+    for (const [name, dump, ttlMs] of this.keys) restoring.restore(name, ttlMs, dump, 'REPLACE');
+    for (const [error] of (await restoring.exec())!) if (error !== null) throw error;
   }
 }
 
