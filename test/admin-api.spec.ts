@@ -162,7 +162,11 @@ describe('every route', () => {
   it('answers wrong and hostile input with a problem, and changes nothing', async () => {
     ({ workerEpoch, serverEpoch } = await fillPool(bench));
     const redis = new RedisView(testRedisUrl(), bench.prefix, bench.pool);
-    const state = async () => ofPool(await redis.dump());
+    // The load-balancer notes the generation whose engines it has checked, at some time after its start.
+    const state = async () => {
+      const dump = JSON.stringify(ofPool(await redis.dump()));
+      return JSON.parse(dump.replace(/,?enginesOf=[^,"]*/, '')) as object;
+    };
     const before = await state();
     const found: string[] = [];
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 200 });

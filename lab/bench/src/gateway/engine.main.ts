@@ -11,14 +11,16 @@ export interface EngineCounts {
   tokens: number;
 }
 
-/** Body of `/generate` of SGLang; routers pass the field `bench` through unread. */
+/** Body of `/generate` of SGLang; routers pass `custom_params` through unread. */
 interface Body {
   rid?: string;
   stream?: boolean;
   return_logprob?: boolean;
-  sampling_params: { max_new_tokens: number };
-  /** Rate of the stream. Absent: all tokens are sent at once. */
-  bench?: { chunksPerSecond: number; tokensPerChunk: number };
+  sampling_params: {
+    max_new_tokens: number;
+    /** Rate of the stream. Absent: all tokens are sent at once. */
+    custom_params?: { chunksPerSecond: number; tokensPerChunk: number };
+  };
 }
 
 interface Stream {
@@ -74,18 +76,19 @@ function createAnswer(
 }
 
 function generate(body: Body, response: ServerResponse): void {
-  const { stream, bench, sampling_params: sampling } = body;
+  const { stream, sampling_params: sampling } = body;
+  const rate = sampling.custom_params;
   if (!stream) {
     response.writeHead(200, { 'content-type': 'application/json' }).end(createAnswer(body, 0)(sampling.max_new_tokens));
     return;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  if (bench === undefined) {
+  if (rate === undefined) {
     response.end(`data: ${createAnswer(body, 0)(sampling.max_new_tokens)}\n\ndata: [DONE]\n\n`);
     return;
   }
   // Streams start at different times, so that their chunks are not all sent together.
-  const dueMs = performance.now() + Math.random() * (1_000 / bench.chunksPerSecond);
+  const dueMs = performance.now() + Math.random() * (1_000 / rate.chunksPerSecond);
   const one: Stream = { body, response, made: 0, dueMs };
   streams.add(one);
   response.once('close', () => streams.delete(one));
@@ -96,7 +99,7 @@ setInterval(() => {
   const now = performance.now();
   for (const stream of streams) {
     if (stream.dueMs > now) continue;
-    const { chunksPerSecond, tokensPerChunk } = stream.body.bench!;
+    const { chunksPerSecond, tokensPerChunk } = stream.body.sampling_params.custom_params!;
     stream.dueMs += 1_000 / chunksPerSecond;
     const all = stream.body.sampling_params.max_new_tokens;
     const to = Math.min(all, stream.made + tokensPerChunk);

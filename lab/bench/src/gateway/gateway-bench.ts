@@ -69,9 +69,9 @@ class GatewayLoad {
     count: number,
     { stream, ...bench }: { stream: boolean; chunksPerSecond: number; tokensPerChunk: number },
   ): Promise<void> {
-    const sampling = { max_new_tokens: 60_000 };
+    const sampling = { max_new_tokens: 60_000, custom_params: bench };
     const prompt = { input_ids: [11, 12, 13, 14], return_logprob: true };
-    const body = JSON.stringify({ ...prompt, sampling_params: sampling, stream, bench });
+    const body = JSON.stringify({ ...prompt, sampling_params: sampling, stream });
     await this.client.ask({ kind: 'open', port, body, count });
     await this.until(count);
   }

@@ -22,13 +22,21 @@ interface LosingRedis {
   stop(): Promise<void>;
 }
 
+/** Redis may answer before it writes to its file, while it waits for the disk. */
+async function untilWritten({ redis }: TestPools): Promise<void> {
+  await expect.poll(() => redis.info('persistence')).not.toMatch(/aof_buffer_length:[1-9]/);
+}
+
 async function restarted(losesData: boolean): Promise<LosingRedis> {
   const folder = await mkdtemp(join(tmpdir(), 'broomwagon-generation-'));
   const redis = await startRedis({ folder });
   let kept = 0;
   return {
     url: redis.url,
-    mark: async () => void ({ size: kept } = await stat(join(folder, AOF))),
+    mark: async (test) => {
+      await untilWritten(test);
+      ({ size: kept } = await stat(join(folder, AOF)));
+    },
     lose: async () => {
       await redis.kill();
       if (losesData) await truncate(join(folder, AOF), kept);
@@ -97,9 +105,7 @@ describe('the generation of a pool', () => {
       const { groups, cursor } = await rounds.results(pool, { ...round, limit: 9 });
       const { stamp } = await rounds.close(pool, { ...round, cursor });
       expect(rounds.seenStamp(pool)).toBe(stamp);
-      // Redis may answer before it writes to its file, while it waits for the disk.
-      const own = test.redis;
-      await expect.poll(() => own.info('persistence')).not.toMatch(/aof_buffer_length:[1-9]/);
+      await untilWritten(test);
       await redis.lose();
 
       // A replica that has seen the stamp reports it with its next read of the pool, which renews the generation once.
