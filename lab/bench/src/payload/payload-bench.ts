@@ -221,8 +221,13 @@ class PayloadBench {
   }
 
   private async claim(pool: string, claimId: string, worker: BenchWorker): Promise<Claim[]> {
-    const { claims } = await this.requests.claim(pool, { claimId, ...worker, max: 2 * GROUPS });
-    if (claims.length !== 2 * GROUPS) throw new Error(`Only ${claims.length} requests to claim`);
+    const claims: Claim[] = [];
+    while (claims.length < 2 * GROUPS) {
+      const args = { claimId: `${claimId}-${claims.length}`, ...worker, max: 2 * GROUPS - claims.length };
+      const page = await this.requests.claim(pool, args);
+      if (page.claims.length === 0) throw new Error(`Only ${claims.length} requests to claim`);
+      claims.push(...page.claims);
+    }
     return claims;
   }
 
