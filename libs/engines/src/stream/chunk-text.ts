@@ -1,4 +1,5 @@
 import { BroomwagonError } from '@broomwagon/contracts';
+import { SeenText } from './seen-text';
 
 /** `whole`: each chunk repeats all text of the response. `new`: each chunk has only the text that is new. */
 export type TextForm = 'whole' | 'new';
@@ -8,8 +9,10 @@ export type TextForm = 'whole' | 'new';
  * beside new token ids (0.5.3, 0.5.9 with `--stream-output`), and whole texts only in the chunk of an abort.
  */
 export class ChunkText {
-  /** All text so far. */
+  /** All text so far; empty once chunks have only new text: a copy would double the memory of a response. */
   private text = '';
+  /** All text so far, once chunks have only new text. */
+  private readonly seen = new SeenText();
   /** Shown by a chunk; then every later chunk must agree. */
   private form: TextForm | undefined;
 
@@ -23,7 +26,7 @@ export class ChunkText {
 
   /** Takes text that is known to be new. */
   append(text: string): void {
-    this.text += text;
+    this.addNew(text);
   }
 
   /**
@@ -32,8 +35,9 @@ export class ChunkText {
    * @throws BroomwagonError ENGINE_PROTOCOL if the chunk contradicts earlier ones: some of its text would be guessed
    */
   next(chunk: string, { form, isLast }: { form?: TextForm; isLast: boolean }): string {
-    const before = this.text;
     if (chunk === '') return '';
+    if (this.form === 'new') return form === 'whole' ? this.addWhole(chunk, isLast) : this.addNew(chunk);
+    const before = this.text;
     if (before === '') {
       this.text = chunk;
       return chunk;
@@ -49,9 +53,7 @@ export class ChunkText {
     if (known === 'new' || (known === undefined && (!isRepeated || this.expected === 'new'))) {
       // The last chunk of a whole text may lack its stop text.
       if (known === undefined && isLast && before.startsWith(chunk) && this.expected !== 'new') return '';
-      this.form = 'new';
-      this.text += chunk;
-      return chunk;
+      return this.addNew(chunk);
     }
     this.form = 'whole';
     if (isRepeated) {
@@ -59,6 +61,25 @@ export class ChunkText {
       return chunk.slice(before.length);
     }
     if (isLast && before.startsWith(chunk)) return '';
-    throw new BroomwagonError('ENGINE_PROTOCOL', 'The engine sent a text that does not continue the text before it');
+    throw contradiction();
   }
+
+  private addNew(chunk: string): string {
+    if (this.form !== 'new') this.seen.add(this.text);
+    this.form = 'new';
+    this.text = '';
+    this.seen.add(chunk);
+    return chunk;
+  }
+
+  /** Takes a whole text among new ones, as an abort may have it; the last one may lack its stop text. */
+  private addWhole(chunk: string, isLast: boolean): string {
+    if (isLast && chunk.length < this.seen.length) return '';
+    if (!this.seen.isStartOf(chunk)) throw contradiction();
+    return this.addNew(chunk.slice(this.seen.length));
+  }
+}
+
+function contradiction(): BroomwagonError {
+  return new BroomwagonError('ENGINE_PROTOCOL', 'The engine sent a text that does not continue the text before it');
 }
