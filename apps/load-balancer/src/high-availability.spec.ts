@@ -22,6 +22,8 @@ class Inboxes {
     lb.client.messaging.connection.nats.subscribe(`${this.prefix}.>`, {
       callback: (_, message) => {
         const answer = JSON.parse(message.string()) as Record<string, unknown>;
+        // The acknowledgement of a JetStream stream over these subjects (TEST_FOREIGN_STREAM) is no answer.
+        if (answer.stream !== undefined && answer.seq !== undefined) return;
         this.answers.set(message.subject, [...(this.answers.get(message.subject) ?? []), answer]);
       },
     });
