@@ -1,5 +1,4 @@
 import { Module } from '@nestjs/common';
-import { DiscoveryModule } from '@nestjs/core';
 import { Alarms, HealthRegistry, Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
 import { DeletionStore, PayloadModule, PoolDirectory, StateModule } from '@broomwagon/state';
 import { AbortService } from './aborts/abort.service';
@@ -51,7 +50,6 @@ import { WeightsController } from './weights/weights.controller';
 /** Rounds, requests, the long-tail queue and payloads of the jobs of a pool. */
 @Module({
   imports: [
-    DiscoveryModule,
     StateModule.forRootAsync({
       inject: [CoordinatorConfig, HealthRegistry, Metrics],
       useFactory: (config: CoordinatorConfig, readiness: HealthRegistry, metrics: Metrics) => ({

@@ -10,6 +10,8 @@ export * from './configuration/service.config';
 export { failpoint } from './failpoint';
 export { Metrics } from './metrics';
 export { PROJECT_ROOT, VERSION } from './project';
+export { attemptAll } from './scheduler/attempt-all';
+export { MethodFinder } from './scheduler/method-finder';
 export { PeriodicTask } from './scheduler/periodic-task';
 export { InEachPool, Periodically } from './scheduler/periodic.decorators';
 export { Scheduler } from './scheduler/scheduler';

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { LIMITS, type AbortRequestsReply, type AbortRequestsRequest, type PoolName } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
-import { failpoint } from '@broomwagon/platform';
+import { attemptAll, failpoint } from '@broomwagon/platform';
 import {
   AbortStore,
   PoolDirectory,
@@ -16,7 +16,7 @@ import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { ServerFences } from '../commands/server-fences';
 import { WorkerCommands } from '../commands/worker-commands';
-import { attemptAll, PagedWork } from '../upkeep/paged-work';
+import { PagedWork } from '../upkeep/paged-work';
 import { parseSelector } from './abort-selector';
 
 const DEFAULT_REASON = 'abort';

@@ -1,12 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
-import { failpoint } from '@broomwagon/platform';
+import { attemptAll, failpoint } from '@broomwagon/platform';
 import { type DueWork, type RoundName, RoundStore, type TakeAnswer } from '@broomwagon/state';
 import { WorkerCommands } from '../commands/worker-commands';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../grants/grant.service';
-import { attemptAll, PagedWork } from '../upkeep/paged-work';
+import { PagedWork } from '../upkeep/paged-work';
 
 /**
  * Opens rounds, cuts requests that completed rounds did not accept, gives back the groups of cancelled rounds, and

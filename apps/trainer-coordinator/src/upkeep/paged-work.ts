@@ -13,7 +13,7 @@ export interface PagedWorkOptions {
 
 export const RegisteredWork = DiscoveryService.createDecorator<PagedWorkOptions>();
 
-type RunWork = (pool: PoolName, due: DueWork) => Promise<unknown>;
+export type RunWork = (pool: PoolName, due: DueWork) => Promise<unknown>;
 
 /**
  * Registers a method of a provider with the sweep, which calls the method for each pool whose work is due. The method
@@ -24,11 +24,4 @@ export function PagedWork(
   options: PagedWorkOptions,
 ): <Method extends RunWork>(target: object, method: string, descriptor: TypedPropertyDescriptor<Method>) => void {
   return RegisteredWork(options);
-}
-
-/** Runs all works one after the other, also when one fails. @throws the first error, at the end */
-export async function attemptAll(works: readonly (() => Promise<unknown>)[]): Promise<void> {
-  const errors: unknown[] = [];
-  for (const work of works) await work().catch((error: unknown) => errors.push(error));
-  if (errors.length > 0) throw errors[0];
 }

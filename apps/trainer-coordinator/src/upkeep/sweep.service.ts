@@ -1,17 +1,15 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import type { PoolName } from '@broomwagon/contracts';
-import { InEachPool } from '@broomwagon/platform';
+import { attemptAll, InEachPool, MethodFinder } from '@broomwagon/platform';
 import { type DueWork, RoundStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { attemptAll, type PagedWorkOptions, RegisteredWork } from './paged-work';
+import { type PagedWorkOptions, RegisteredWork, type RunWork } from './paged-work';
 
 interface Work extends PagedWorkOptions {
   name: string;
-  run: (pool: PoolName, due: DueWork) => Promise<unknown>;
+  run: RunWork;
 }
-type Methods = Record<string, Work['run']>;
 
 /**
  * Finds the work that is due in each pool, and runs the methods that are registered with `@PagedWork` in their order.
@@ -24,23 +22,15 @@ export class SweepService implements OnModuleInit {
 
   constructor(
     private readonly rounds: RoundStore,
-    private readonly discovery: DiscoveryService,
-    private readonly scanner: MetadataScanner,
+    private readonly methods: MethodFinder,
     private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
   ) {}
 
   /** @throws Error if two kinds have the same order */
   onModuleInit(): void {
-    this.works = this.discovery.getProviders().flatMap((provider) => {
-      const { instance } = provider as { instance?: object };
-      if (typeof instance !== 'object' || instance === null) return [];
-      return this.scanner.getAllMethodNames(Object.getPrototypeOf(instance) as object).flatMap((method) => {
-        const options = this.discovery.getMetadataByDecorator(RegisteredWork, provider, method);
-        const name = `${instance.constructor.name}.${method}`;
-        return options === undefined ? [] : { ...options, name, run: (instance as Methods)[method]!.bind(instance) };
-      });
-    });
+    const found = this.methods.find<PagedWorkOptions, RunWork>(RegisteredWork);
+    this.works = found.map(({ name, options, run }) => ({ ...options, name, run }));
     this.works.sort((one, other) => one.order - other.order);
     for (const [index, { order, name }] of this.works.entries()) {
       const next = this.works[index + 1];

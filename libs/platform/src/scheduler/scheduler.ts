@@ -5,10 +5,11 @@ import {
   type OnApplicationBootstrap,
   type OnModuleDestroy,
 } from '@nestjs/common';
-import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import type { PoolName } from '@broomwagon/contracts';
 import { ServiceConfig } from '../configuration/service.config';
 import { Metrics } from '../metrics';
+import { attemptAll } from './attempt-all';
+import { MethodFinder } from './method-finder';
 import { PeriodicTask } from './periodic-task';
 import { Periodically, Scheduled, type Schedule } from './periodic.decorators';
 
@@ -36,8 +37,7 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
 
   constructor(
     @Inject(MODULE_OPTIONS_TOKEN) private readonly options: SchedulerOptions,
-    private readonly discovery: DiscoveryService,
-    private readonly scanner: MetadataScanner,
+    private readonly methods: MethodFinder,
     private readonly config: ServiceConfig,
     private readonly metrics: Metrics,
   ) {}
@@ -48,14 +48,8 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   onApplicationBootstrap(): void {
-    this.tasks = this.discovery.getProviders().flatMap((provider) => {
-      const { instance } = provider as { instance?: object };
-      if (typeof instance !== 'object' || instance === null) return [];
-      return this.scanner.getAllMethodNames(Object.getPrototypeOf(instance) as object).flatMap((method) => {
-        const schedule = this.discovery.getMetadataByDecorator(Scheduled, provider, method);
-        return schedule === undefined ? [] : this.buildTasks(schedule, (instance as Methods)[method]!.bind(instance));
-      });
-    });
+    const found = this.methods.find<Schedule, Work>(Scheduled);
+    this.tasks = found.flatMap(({ options, run }) => this.buildTasks(options, run));
     for (const task of this.tasks) task.start();
   }
 
@@ -71,7 +65,7 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
     this.shown = pools;
   }
 
-  private buildTasks({ name, interval, inEachPool, isImmediate }: Schedule, work: Methods[string]): PeriodicTask[] {
+  private buildTasks({ name, interval, inEachPool, isImmediate }: Schedule, work: Work): PeriodicTask[] {
     const intervalMs = typeof interval === 'number' ? interval : interval(this.config);
     if (intervalMs === undefined) return [];
     const run = inEachPool ? (signal: AbortSignal) => this.inEachPool(work, signal) : work;
@@ -80,13 +74,9 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
 
   /** All pools, also when one fails; then the first error is thrown at the end. */
   private async inEachPool(work: (pool: PoolName) => Promise<unknown>, signal: AbortSignal): Promise<void> {
-    const errors: unknown[] = [];
-    for (const pool of await this.pools()) {
-      if (signal.aborted) return;
-      await work(pool).catch((error: unknown) => errors.push(error));
-    }
-    if (errors.length > 0) throw errors[0];
+    const pools = await this.pools();
+    await attemptAll(pools.map((pool) => async () => void (signal.aborted || (await work(pool)))));
   }
 }
 
-type Methods = Record<string, (argument: PoolName | AbortSignal) => Promise<unknown>>;
+type Work = (argument: PoolName | AbortSignal) => Promise<unknown>;

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { JobId, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
+import type { JobId, OpenRoundRequest, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
 import { createStoreClass } from '../library/store-of';
 
@@ -14,10 +14,9 @@ export interface StoredLedger {
   policy?: TailPolicy;
 }
 
-/** Names a round. */
-type LedgerRound = { job: JobId; roundId: RoundId };
+type CountedRound = Pick<OpenRoundRequest, 'job' | 'roundId'>;
 
-const count = transition<LedgerRound, { more: boolean }>('ledger/count');
+const count = transition<CountedRound, { more: boolean }>('ledger/count');
 
 /** Costs of tail policies, counted in the transitions themselves. */
 @Injectable()
@@ -25,7 +24,7 @@ export class LedgerStore extends createStoreClass({
   read: transition<{ job: JobId; roundId?: RoundId }, StoredLedger>('ledger/read'),
 }) {
   /** Counts the accepted groups of a completed round, page by page. Continues a count that another process started. */
-  async count(pool: PoolName, { job, roundId }: LedgerRound): Promise<void> {
+  async count(pool: PoolName, { job, roundId }: CountedRound): Promise<void> {
     while ((await this.runner.run(count, pool, { job, roundId })).more);
   }
 }
