@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * Disconnects a client that has not read the written bytes for `stalledMs`. A response without bytes to read, such as
- * one that waits for a server, has no time limit.
+ * Disconnects a client that has not read the written bytes for `stalledMs`. A response without bytes to read, such as a
+ * response that waits for a server, has no time limit.
  */
 export function cutIfStalled(response: ServerResponse, stalledMs: number): void {
   response.setTimeout(stalledMs, () => {

@@ -9,7 +9,6 @@ import { allowOrigins } from '../keys/cross-origin';
 import { toCallerError } from '../keys/hidden-addresses';
 import { cutIfStalled } from './client-connection';
 import { readHeaderText } from './headers';
-import { takeProgram } from './program-id';
 import { readObject } from './read-object';
 import { type Exchange, type Route, type ErrorForm, type RouteSource, ROUTE_SOURCES } from './route';
 import { errorBody, sendJson, toHttpStatus } from './send-json';
@@ -159,7 +158,6 @@ export class DataPlane {
     const isRead = maxBodyBytes > 0 && !isPublic && request.method !== 'GET';
     const read = isRead ? await readObject(request, maxBodyBytes, path) : undefined;
     const { object: body = {}, bytes = Buffer.alloc(0), digest = () => '' } = read ?? {};
-    if (body.program_id !== undefined) takeProgram(body);
     try {
       await route.answer({ request, response, pathId, caller, body, bytes, digest });
     } catch (error) {

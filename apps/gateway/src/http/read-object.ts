@@ -4,14 +4,14 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import { parseBody } from './parse-body';
 
 /**
- * The body as a JSON object.
+ * The body as a JSON object; the field with which clients of ThunderAgent send their session is renamed.
  * @param route part of the digest: an equal body to another route is another request
  * @throws BroomwagonError PAYLOAD_TOO_LARGE, MALFORMED_JSON
  */
 export async function readObject(request: IncomingMessage, maxBytes: number, route: string) {
   const bytes = await readBytes(request, maxBytes);
   return {
-    object: parse(bytes),
+    object: takeProgram(parse(bytes)),
     bytes,
     digest: () => createHash('sha256').update(`${route}\n`).update(bytes).digest('hex'),
   };
@@ -49,4 +49,12 @@ function parse(bytes: Buffer): Record<string, unknown> {
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   throw new BroomwagonError('MALFORMED_JSON', 'The body is not a JSON object');
+}
+
+function takeProgram(body: Record<string, unknown>): Record<string, unknown> {
+  if (body.program_id === undefined) return body;
+  const { program_id: program } = body;
+  delete body.program_id;
+  body.session_id ??= program;
+  return body;
 }

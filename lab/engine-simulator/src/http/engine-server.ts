@@ -204,7 +204,6 @@ export class EngineServer {
     const identity = identities.identify(call.prompt, call.seed);
     const promptTokens = identity.promptTokens + identity.madeTokens;
     const start = identity.madeTokens;
-    const before = call.prompt.kind === 'tokenIds' ? identities.detokenize(call.prompt.tokenIds.slice(-1)) : '';
     const createdAtSeconds = Math.floor(Date.now() / 1e3);
     const format = new AnswerFormat({
       call,
@@ -237,9 +236,11 @@ export class EngineServer {
       return;
     }
     if (!call.stream) sink = new WholeSink(response, format, start);
-    else if (turn)
+    else if (turn) {
+      const { prompt } = call;
+      const before = prompt.kind === 'tokenIds' ? identities.detokenize(prompt.tokenIds.slice(-1)) : '';
       sink = turn.sink(response, format, { call, form: this.zoo.chunkForm(cumulative), start, before, drop });
-    else sink = new StreamSink(response, format, start, fault);
+    } else sink = new StreamSink(response, format, start, fault);
     if (noticesClose && !this.zoo.server.missesCloses) response.on('close', drop);
   }
 
