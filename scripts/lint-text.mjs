@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { findDarkWords } from './plain-words.mjs';
+import { findUnclearWords } from './plain-words.mjs';
 import { root } from './prepare.mjs';
 
 const MAX_LINE = 120;
@@ -76,6 +76,6 @@ function faultsOf(path) {
 
 const files = execFileSync('git', ['ls-files', '*.ts', '*.lua', '*.md'], { cwd: root, encoding: 'utf8' }).split('\n');
 const faults = files.filter((path) => path !== '' && existsSync(join(root, path))).flatMap(faultsOf);
-faults.push(...findDarkWords());
+faults.push(...findUnclearWords());
 for (const fault of faults) console.error(fault);
 if (faults.length > 0) process.exitCode = 1;

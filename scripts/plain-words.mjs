@@ -17,7 +17,7 @@ const OF_FUNCTION =
 /** Most words for nouns in 1,000 words, percent of comments without a noun, and functions named `...Of`. */
 const BOUNDS = { forNouns: 2, withoutNoun: 2, ofFunctions: 40 };
 
-function areaOf(path) {
+function getArea(path) {
   if (/\.(spec|fixture|check)\.ts$|^(test|libs\/testing|clients\/python\/tests)/.test(path)) return 'tests';
   return path.startsWith('lab/') ? 'lab' : 'product';
 }
@@ -43,11 +43,11 @@ function listFiles() {
   return files.split('\n').filter((path) => path !== '' && !/\.gen\./.test(path));
 }
 
-/** One fault for each area and measure beyond its bound. */
-export function findDarkWords() {
+/** Faults: one for each area and measure beyond its bound. */
+export function findUnclearWords() {
   const areas = {};
   for (const path of listFiles()) {
-    const sums = (areas[areaOf(path)] ??= { words: 0, comments: 0, forNouns: 0, withoutNoun: 0, ofFunctions: 0 });
+    const sums = (areas[getArea(path)] ??= { words: 0, comments: 0, forNouns: 0, withoutNoun: 0, ofFunctions: 0 });
     const counts = readFile(path);
     sums.words += counts.words;
     sums.comments += counts.comments;

@@ -30,7 +30,7 @@ export class AcquireItem {
   @IsOptional() @IsCounter(0) minWeightVersion?: Integer;
   /** Only a server at most this many versions behind the newest version among servers of the pool that take leases. */
   @IsOptional() @IsCounter(0) maxWeightLag?: Integer;
-  /** Servers that may not get the lease, for example one that has just failed. */
+  /** Servers that may not get the lease, for example a server that has just failed. */
   @IsOptional() @IsList(LIMITS.excludedServers) @IsId({ each: true }) excludeServers?: ServerId[];
   /** Servers on which the request has just failed: they get the lease only while no other server can take it. */
   @IsOptional() @IsList(LIMITS.excludedServers) @IsId({ each: true }) avoidServers?: ServerId[];

@@ -176,8 +176,8 @@ export interface JobLedgerReply {
   summary: LedgerSummary;
   /**
    * `lengthBias` of all steps up to `roundId`; absent without it. A round that trains groups which earlier rounds have
-   * cut is compared with those rounds, so under an unbiased policy this value approaches 1, but the value of one round
-   * does not.
+   * cut is compared with these earlier rounds. So under an unbiased policy this value approaches 1, while the length
+   * bias of a single round does not.
    */
   lengthBiasSoFar?: number;
   /** Bounds of the last policy of the job (`alarms`) that are nearly reached or exceeded. */

@@ -40,7 +40,7 @@ export interface Route {
   /** The field of the reply that is the `ETag`, or the field of the request that `If-Match` goes to. */
   readonly versionField?: string;
   /**
-   * Read operation that shows what the operation changes, before and after it, with the same ids; for the audit log.
+   * Read operation with the same ids, whose replies before and after the operation show the change in the audit log.
    */
   readonly shows?: RestOperationName;
 }

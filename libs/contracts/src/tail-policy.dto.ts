@@ -56,7 +56,7 @@ export const WASTE_REASONS = [
   /** Tokens of accepted groups that are not trained, as their rewards are equal. */
   'equal-rewards',
 ] as const;
-/** Why tokens were thrown away (docs/protocol: `What a policy costs`). */
+/** Reason for which tokens were thrown away (docs/protocol, section `What a policy costs`). */
 export type WasteReason = (typeof WASTE_REASONS)[number];
 
 export const DISPATCH_ORDERS = ['arrival', 'longest-first', 'probe-first'] as const;

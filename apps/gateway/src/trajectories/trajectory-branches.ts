@@ -3,8 +3,8 @@ import { turnNumber, type SetBack, type TurnRecord, type TurnTokens } from '@bro
 import { readTurnChat } from '../core/recording/turn-messages';
 
 /**
- * Branches of a trajectory: the turns from a first turn to one that no other turn extends. Turns that extend the same
- * turn are in several branches.
+ * Branches of a trajectory: each has the turns from a first turn to a last turn, which no other turn extends. A turn
+ * that several turns extend is in several branches.
  */
 export function listBranches(turns: readonly TurnRecord[]): TurnRecord[][] {
   const extended = new Set(turns.map(({ parent }) => parent));

@@ -216,7 +216,7 @@ class AcquireItem(TypedDict):
     """
 
     excludeServers: NotRequired[list[str]]
-    """Servers that may not get the lease, for example one that has just failed."""
+    """Servers that may not get the lease, for example a server that has just failed."""
 
     avoidServers: NotRequired[list[str]]
     """Servers on which the request has just failed: they get the lease only while no other server can take
@@ -322,7 +322,7 @@ class AcquireRequest(TypedDict):
     """
 
     excludeServers: NotRequired[list[str]]
-    """Servers that may not get the lease, for example one that has just failed."""
+    """Servers that may not get the lease, for example a server that has just failed."""
 
     avoidServers: NotRequired[list[str]]
     """Servers on which the request has just failed: they get the lease only while no other server can take
@@ -1241,7 +1241,7 @@ class DecisionSnapshotRequest(TypedDict):
     """
 
     excludeServers: NotRequired[list[str]]
-    """Servers that may not get the lease, for example one that has just failed."""
+    """Servers that may not get the lease, for example a server that has just failed."""
 
     avoidServers: NotRequired[list[str]]
     """Servers on which the request has just failed: they get the lease only while no other server can take
@@ -1986,8 +1986,8 @@ class JobLedgerReply(TypedDict):
 
     lengthBiasSoFar: NotRequired[float]
     """`lengthBias` of all steps up to `roundId`; absent without it. A round that trains groups which
-    earlier rounds have cut is compared with those rounds, so under an unbiased policy this value
-    approaches 1, but the value of one round does not.
+    earlier rounds have cut is compared with these earlier rounds. So under an unbiased policy this
+    value approaches 1, while the length bias of a single round does not.
     """
 
     alarms: list[LedgerAlarm]

@@ -56,7 +56,7 @@ export function computeSize(workload: Workload) {
   const pools = Math.max(1, Math.ceil((inFlight * load.redisCores) / BUSY_SHARE));
   const memory =
     pools * redis.poolBytes +
-    // For each running request there is a finished one that waits for the end of its round.
+    // For each running request there is a finished request that waits for the end of its round.
     inFlight * (redis.runningBytes + redis.finishedBytes + redis.leaseBytes) +
     ((2 * inFlight) / samplesPerGroup) * redis.groupBytes +
     engines * redis.serverBytes;

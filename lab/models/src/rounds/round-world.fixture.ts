@@ -179,7 +179,7 @@ export class RoundWorld extends TrainerWorld {
     this.model.expire(await this.nowMs());
   }
 
-  /** Picks an attempt, mostly one that a worker still has; undefined if its group was folded with its round. */
+  /** Picks an attempt, mostly an attempt that its worker still holds; undefined if the group was folded with its round. */
   private anAttempt(): GivenAttempt | undefined {
     const attempt = this.pick(this.decide(6) === 0 ? this.given : this.given.filter(isHeld));
     return attempt && !isForgotten(attempt.request.group) ? attempt : undefined;

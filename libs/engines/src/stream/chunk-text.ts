@@ -75,7 +75,7 @@ export class ChunkText {
   /** Takes a whole text among new ones, as an abort may have it; the last one may lack its stop text. */
   private addWhole(chunk: string, isLast: boolean): string {
     if (isLast && chunk.length < this.seen.length) return '';
-    if (!this.seen.isStartOf(chunk)) throw contradiction();
+    if (!this.seen.isPrefix(chunk)) throw contradiction();
     return this.addNew(chunk.slice(this.seen.length));
   }
 }

@@ -13,8 +13,8 @@ export class SeenText {
     this.length += text.length;
   }
 
-  /** Whether another text begins with this one. */
-  isStartOf(text: string): boolean {
+  /** Whether this text is a prefix of another text. */
+  isPrefix(text: string): boolean {
     if (text.length < this.length) return false;
     const start = new SeenText();
     start.add(text.slice(0, this.length));

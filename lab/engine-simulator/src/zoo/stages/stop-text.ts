@@ -40,7 +40,7 @@ export function stopText({ withholds }: { withholds: boolean }): Stage {
   };
 }
 
-/** Finds the stop text that is complete first, among those that end after `from`. */
+/** Finds the stop text that is complete first, among the stop texts that end after `from`. */
 function findStop(
   text: string,
   stops: readonly string[],
