@@ -2,5 +2,4 @@ export * from './routing-counts';
 export * from './routing-grants';
 export * from './routing-model';
 export * from './routing-model.types';
-export { turnAfter } from './turn-after';
 export * from './waiting-lanes';

@@ -1,6 +1,8 @@
-import type { Epoch } from '@broomwagon/contracts';
-import { TOKENS_PER_LOAD, type RoutingServer } from '@broomwagon/policies';
+import type { Epoch, SnapshotServer } from '@broomwagon/contracts';
+import { TOKENS_PER_LOAD } from '@broomwagon/policies';
+import { lacksModel } from './listed-models';
 import type { ModelBinding, ModelLease, ModelServer } from './routing-model.types';
+import type { ModelAcquire } from './waiting-lanes';
 
 /** State of the model: servers, their leases, and the sessions bound to them. */
 export class RoutingCounts {
@@ -68,11 +70,13 @@ export class RoutingCounts {
     );
   }
 
-  protected asSeen(server: ModelServer, groupId: string | undefined): RoutingServer {
-    const { serverId, epoch, maxInflight, weight, weightVersion, chosen, labels, lacks, models } = server;
+  /** A server as the choice for an acquire sees it; without an acquire: for a transfer. */
+  protected asSeen(server: ModelServer, acquire?: ModelAcquire): SnapshotServer {
+    const { serverId, epoch, maxInflight, weight, weightVersion, chosen, labels, lacks } = server;
     const onIt = ({ serverId: id, serverEpoch }: ModelLease) => id === serverId && serverEpoch === epoch;
     const leases = [...this.leases.values()].filter(onIt);
-    const countTokens = ({ acquire }: ModelLease) => Math.max(TOKENS_PER_LOAD, acquire.contextTokens ?? 0);
+    const countTokens = (lease: ModelLease) => Math.max(TOKENS_PER_LOAD, lease.acquire.contextTokens ?? 0);
+    const { groupId } = acquire ?? {};
     const bound = [...this.sessions.values()].filter((one) => one.serverId === serverId && one.epoch === epoch);
     return {
       serverId,
@@ -83,11 +87,11 @@ export class RoutingCounts {
       chosen,
       labels,
       lacks,
-      models,
+      lacksModel: lacksModel(server, acquire?.model),
       tokens: leases.reduce((sum, lease) => sum + countTokens(lease), 0),
-      sessions: bound.length + leases.filter(({ acquire }) => acquire.sessionId === undefined).length,
+      sessions: bound.length + leases.filter((lease) => lease.acquire.sessionId === undefined).length,
       turn: Math.max(server.turn, this.virtualTurn),
-      groupLeases: groupId === undefined ? 0 : leases.filter(({ acquire }) => acquire.groupId === groupId).length,
+      groupLeases: groupId === undefined ? 0 : leases.filter((lease) => lease.acquire.groupId === groupId).length,
     };
   }
 

@@ -1,10 +1,17 @@
 import type { Decision, Epoch, PoolSettings } from '@broomwagon/contracts';
-import { chooseServer, namedChoice, type ChosenServer, fits, weighed } from '@broomwagon/policies';
+import { chooseServer, namedChoice, type ChosenServer, weighed } from '@broomwagon/policies';
 import { RoutingCounts } from './routing-counts';
-import { servesLane } from './serves-lane';
-import { turnAfter } from './turn-after';
+import { buildLaneKey, servesLane } from './lane-key';
+import { meets } from './listed-models';
 import type { ModelLease, ModelReceipt, ModelServer, ModelWaiterAnswer } from './routing-model.types';
 import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lanes';
+
+const TURN = 4_096;
+
+/** Turn of a server after a lease: a lease moves it on by 4,096 / weight. */
+export function turnAfter(turn: number, weight: number): number {
+  return turn + Math.max(1, Math.floor(TURN / weight + 0.5));
+}
 
 /** Grants of leases: the choice of a server, its receipt, and the choice of waiters for room that became free. */
 export abstract class RoutingGrants extends RoutingCounts {
@@ -29,8 +36,9 @@ export abstract class RoutingGrants extends RoutingCounts {
   }
 
   /** No acquire is granted while the pool is paused or has `poolMaxInflight` leases. */
-  protected place(acquire: ModelAcquire): ReturnType<typeof chooseServer> {
-    return this.takesLeases() ? this.choose(acquire) : { lane: '*' };
+  protected place(acquire: ModelAcquire): ChosenServer | { lane: string } {
+    const choice = this.takesLeases() ? this.choose(acquire) : { waitsFor: '*' };
+    return 'server' in choice ? choice : { lane: choice.waitsFor ?? buildLaneKey(acquire) };
   }
 
   private choose(acquire: ModelAcquire) {
@@ -44,7 +52,7 @@ export abstract class RoutingGrants extends RoutingCounts {
       boundTo: isBound ? bound.serverId : undefined,
       namedServer: named && this.canTake(named, acquire) ? named.serverId : undefined,
       newestWeightVersion: this.newestWeightVersion(),
-      servers: [...this.servers.values()].map((server) => this.asSeen(server, acquire.groupId)),
+      servers: [...this.servers.values()].map((server) => this.asSeen(server, acquire)),
     });
   }
 
@@ -52,7 +60,7 @@ export abstract class RoutingGrants extends RoutingCounts {
   private canTake(server: ModelServer, acquire: ModelAcquire): boolean {
     const { boundServerEpoch: epoch = server.epoch } = acquire;
     const hasRoom = this.isUsable(server.serverId) && this.inflight(server.serverId) < server.maxInflight;
-    return server.epoch === epoch && hasRoom && fits(server, acquire, this.newestWeightVersion());
+    return server.epoch === epoch && hasRoom && meets(server, acquire, this.newestWeightVersion());
   }
 
   protected grant(acquire: ModelAcquire, choice: ChosenServer, waited = false) {
@@ -83,7 +91,7 @@ export abstract class RoutingGrants extends RoutingCounts {
 
   /** Moves a lease, and its session if that was bound to the previous server. Returns the receipt. */
   protected move(lease: ModelLease, target: ModelServer): ModelReceipt {
-    const seen = [...this.servers.values()].map((server) => this.asSeen(server, undefined));
+    const seen = [...this.servers.values()].map((server) => this.asSeen(server));
     const receipt = this.buildReceipt(namedChoice(seen, target.serverId, this.settings.policy));
     const { sessionId } = lease.acquire;
     const binding = sessionId === undefined ? undefined : this.sessions.get(sessionId);
@@ -127,7 +135,7 @@ export abstract class RoutingGrants extends RoutingCounts {
     const bound = this.servers.get(lane);
     if (!bound || !this.isUsable(lane) || margin === 'never' || (acquire.contextTokens ?? 0) > longest) return false;
     const load = (one: ModelServer) => weighed(this.inflight(one.serverId), one.weight);
-    return load(bound) > load(server) + margin && fits(server, acquire, this.newestWeightVersion());
+    return load(bound) > load(server) + margin && meets(server, acquire, this.newestWeightVersion());
   }
 
   /** Serves or moves a waiter. True if the waiter left its lane. */

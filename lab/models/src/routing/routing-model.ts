@@ -1,5 +1,5 @@
 import type { Epoch, PoolSettings, UnservedReason } from '@broomwagon/contracts';
-import { fits, modelConstraint } from '@broomwagon/policies';
+import { meets, modelConstraint } from './listed-models';
 import { RoutingGrants } from './routing-grants';
 import type {
   ModelAnswer,
@@ -188,7 +188,7 @@ export class RoutingModel extends RoutingGrants {
     if (this.paused) return { error: 'POOL_PAUSED', reason: 'paused' };
     const newest = this.newestWeightVersion();
     const usable = [...this.servers.values()].filter(({ serverId }) => this.isUsable(serverId));
-    if (usable.some((server) => fits(server, acquire, newest))) {
+    if (usable.some((server) => meets(server, acquire, newest))) {
       return { error: 'SERVERS_FULL', reason: this.takesLeases() ? 'servers-full' : 'pool-full' };
     }
     if (usable.length > 0) return { error: 'NO_SERVER_AVAILABLE', reason: 'none-fits' };
@@ -242,7 +242,7 @@ export class RoutingModel extends RoutingGrants {
     if (lease.serverId === targetServerId) return refuse('VALIDATION_FAILED');
     if (this.paused) return refuse('POOL_PAUSED');
     if (!this.isUsable(targetServerId)) return refuse('SERVER_NOT_READY');
-    if (!fits(target, lease.acquire, this.newestWeightVersion())) return refuse('SERVER_UNSUITABLE');
+    if (!meets(target, lease.acquire, this.newestWeightVersion())) return refuse('SERVER_UNSUITABLE');
     if (this.inflight(targetServerId) >= target.maxInflight) return refuse('SERVER_FULL');
     const from = lease.serverId;
     const receipt = this.move(lease, target);

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
-import { GROUP_PLACEMENTS, ROUTING_POLICIES } from '@broomwagon/contracts';
+import { GROUP_PLACEMENTS, ROUTING_POLICIES, type SnapshotServer } from '@broomwagon/contracts';
 import { expect, it } from 'vitest';
 import { chooseServer, type RoutingSnapshot } from './choose-server';
 import { clockwise } from './policies/consistent-hash';
-import { weighed, type RoutingServer } from './policies/policy';
+import { weighed } from './policies/policy';
 import { fits } from './restrictions';
 
 const server = (serverId: string) =>
@@ -19,7 +19,7 @@ const server = (serverId: string) =>
     turn: fc.nat(300_000),
     groupLeases: fc.nat(3),
     kvUse: fc.double({ min: 0, max: 1, noNaN: true }),
-  }) satisfies fc.Arbitrary<RoutingServer>;
+  }) satisfies fc.Arbitrary<SnapshotServer>;
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 const snapshot: fc.Arbitrary<RoutingSnapshot> = fc.record({
   settings: fc.record({
@@ -48,8 +48,10 @@ it('chooses only a server with room that fits, waits only when there is none, an
       if ('server' in choice) {
         const chosen = given.servers.find(({ serverId }) => serverId === choice.server)!;
         expect(chosen.hasRoom && fits(chosen, given.request, 2)).toBe(true);
-      } else if (choice.lane !== bound?.serverId) {
+      } else if (choice.waitsFor === undefined) {
         expect(given.servers.some((one) => one.hasRoom && fits(one, given.request, 2))).toBe(false);
+      } else {
+        expect(choice.waitsFor).toBe(bound?.serverId);
       }
     }),
   );

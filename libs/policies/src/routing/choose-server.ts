@@ -1,8 +1,14 @@
-import type { DecisionBranch, DecisionSnapshot, PoolSettings, RoutingPolicy } from '@broomwagon/contracts';
+import type {
+  DecisionBranch,
+  DecisionSnapshot,
+  PoolSettings,
+  RoutingPolicy,
+  SnapshotServer,
+} from '@broomwagon/contracts';
 import { inOrder, POLICIES } from './policies';
 import { leastInflight } from './policies/least-inflight';
-import type { Policy, PolicyRequest, RoutingServer } from './policies/policy';
-import { fits, buildLaneKey, type Restrictions } from './restrictions';
+import type { Policy, PolicyRequest } from './policies/policy';
+import { fits, type Restrictions } from './restrictions';
 
 /** Requirements of an acquire. */
 export interface RoutingRequest extends Restrictions, PolicyRequest {
@@ -19,7 +25,7 @@ export interface RoutingSnapshot {
   namedServer?: string;
   newestWeightVersion: number;
   /** Servers that take leases, full or not. */
-  servers: readonly RoutingServer[];
+  servers: readonly SnapshotServer[];
 }
 export interface ChosenServer {
   server: string;
@@ -35,13 +41,13 @@ export interface ChosenServer {
   /** Lowest load of all servers with room, for a free choice by the order of the policy. */
   reached?: number;
 }
-/** Server that an acquire gets, or the lane it would wait in. */
-export type Choice = ChosenServer | { lane: string };
+/** Server that an acquire gets. If it waits: the server of its session, if it waits for that server only. */
+export type Choice = ChosenServer | { waitsFor?: string };
 
 interface Found extends Pick<ChosenServer, 'branch' | 'reached'> {
-  server: RoutingServer;
+  server: SnapshotServer;
   /** Servers that it was chosen from, the best first. Absent: not chosen by the order. */
-  order?: readonly RoutingServer[];
+  order?: readonly SnapshotServer[];
 }
 
 /** Chooses a server. Pure; the rules are in README.md, and the Lua of libs/state does the same. */
@@ -56,7 +62,7 @@ export function chooseServer(snapshot: RoutingSnapshot): Choice {
 function chooseByRules(snapshot: RoutingSnapshot): Choice {
   const { settings, request, servers } = snapshot;
   const policy = POLICIES[settings.policy ?? 'least-inflight'];
-  const fit = (server: RoutingServer) => fits(server, request, snapshot.newestWeightVersion);
+  const fit = (server: SnapshotServer) => fits(server, request, snapshot.newestWeightVersion);
   const withRoom = servers.filter((server) => server.hasRoom);
   const receipt = (found: Found) => buildReceipt(found, withRoom, policy);
   const free = chooseFree(snapshot, policy, fit);
@@ -67,14 +73,14 @@ function chooseByRules(snapshot: RoutingSnapshot): Choice {
     if (mayLeave && free && leastInflight.load(bound) > leastInflight.load(free.server) + margin) {
       return receipt({ ...free, branch: 'sticky-broken' });
     }
-    return bound.hasRoom ? receipt({ server: bound, branch: 'sticky-hit' }) : { lane: bound.serverId };
+    return bound.hasRoom ? receipt({ server: bound, branch: 'sticky-hit' }) : { waitsFor: bound.serverId };
   }
-  return free ? receipt(free) : { lane: buildLaneKey(request) };
+  return free ? receipt(free) : {};
 }
 
 /** The receipt of a server that was named, regardless of session and policy. */
 export function namedChoice(
-  servers: readonly RoutingServer[],
+  servers: readonly SnapshotServer[],
   serverId: string,
   policy: RoutingPolicy = 'least-inflight',
 ): ChosenServer {
@@ -86,7 +92,7 @@ export function namedChoice(
   );
 }
 
-function buildReceipt(found: Found, withRoom: readonly RoutingServer[], policy: Policy): ChosenServer {
+function buildReceipt(found: Found, withRoom: readonly SnapshotServer[], policy: Policy): ChosenServer {
   const { server, branch, order = inOrder(withRoom, policy), reached } = found;
   return {
     server: server.serverId,
@@ -108,7 +114,7 @@ export function replayDecision(snapshot: DecisionSnapshot): ChosenServer | undef
 function chooseFree(
   { settings, request, servers }: RoutingSnapshot,
   policy: Policy,
-  fit: (server: RoutingServer) => boolean,
+  fit: (server: SnapshotServer) => boolean,
 ): Found | undefined {
   const withRoom = inOrder(
     servers.filter((server) => server.hasRoom),
@@ -132,15 +138,15 @@ function chooseFree(
 
 /** Under affinity: the server with most leases of the group below the cap, among equals the one chosen longest ago. */
 function chooseByAffinity(
-  candidates: readonly RoutingServer[],
+  candidates: readonly SnapshotServer[],
   settings: PoolSettings,
   request: RoutingRequest,
-): RoutingServer | undefined {
+): SnapshotServer | undefined {
   const { groupPlacement = 'group-spread', groupAffinityCap: cap = 8 } = settings;
   const { groupSpreadBelowTokens: short = 2_048, groupSpreadAboveKvUse: pressed = 0.7 } = settings;
   if (groupPlacement === 'group-spread') return undefined;
   if (groupPlacement === 'auto' && (request.contextTokens ?? 0) < short) return undefined;
-  const countGroupLeases = (server: RoutingServer) => server.groupLeases ?? 0;
+  const countGroupLeases = (server: SnapshotServer) => server.groupLeases ?? 0;
   const chosen = candidates
     .filter((server) => countGroupLeases(server) > 0 && countGroupLeases(server) < cap)
     .sort(

@@ -1,9 +1,9 @@
-import type { RoutingPolicy } from '@broomwagon/contracts';
+import type { RoutingPolicy, SnapshotServer } from '@broomwagon/contracts';
 import { consistentHash } from './consistent-hash';
 import { leastInflight } from './least-inflight';
 import { leastSessions } from './least-sessions';
 import { leastTokens } from './least-tokens';
-import type { Policy, RoutingServer } from './policy';
+import type { Policy } from './policy';
 import { powerOfTwo } from './power-of-two';
 import { random } from './random';
 import { roundRobin } from './round-robin';
@@ -20,7 +20,7 @@ export const POLICIES: Record<RoutingPolicy, Policy> = {
 };
 
 /** Orders servers by load; among equals by the time since they were last chosen, then by id. */
-export function inOrder(servers: readonly RoutingServer[], { load }: Policy): RoutingServer[] {
+export function inOrder(servers: readonly SnapshotServer[], { load }: Policy): SnapshotServer[] {
   return servers.toSorted(
     (one, other) => load(one) - load(other) || one.chosen - other.chosen || (one.serverId < other.serverId ? -1 : 1),
   );

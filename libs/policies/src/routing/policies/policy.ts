@@ -1,11 +1,5 @@
 import type { DecisionBranch, SnapshotServer } from '@broomwagon/contracts';
 
-/** A server as a choice sees it. */
-export interface RoutingServer extends SnapshotServer {
-  /** Models and adapters that its engine lists; a snapshot has `lacksModel` instead. */
-  models?: readonly string[];
-}
-
 /** Fields of an acquire that a policy may choose by. */
 export interface PolicyRequest {
   acquireId: string;
@@ -17,17 +11,17 @@ export interface PolicyRequest {
 /** A routing policy; its Lua in `libs/state/src/routing/policies` does the same. */
 export interface Policy {
   /** Load of a server: the lowest is first. */
-  load(server: RoutingServer): number;
+  load(server: SnapshotServer): number;
   /**
    * Chooses a server instead of the order of the loads.
    *
    * @param withRoom servers with room, in the order of the policy
    */
   choose?(
-    withRoom: readonly RoutingServer[],
-    fits: (server: RoutingServer) => boolean,
+    withRoom: readonly SnapshotServer[],
+    fits: (server: SnapshotServer) => boolean,
     request: PolicyRequest,
-  ): RoutingServer | undefined;
+  ): SnapshotServer | undefined;
   /** Branch of a free choice; absent: `tie` or `least-loaded`. */
   branch?: DecisionBranch;
 }
