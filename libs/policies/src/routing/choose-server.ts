@@ -6,7 +6,7 @@ import type {
   SnapshotServer,
 } from '@broomwagon/contracts';
 import { inOrder, POLICIES } from './policies';
-import { leastInflight } from './policies/least-inflight';
+import { leastInflight } from './policies/by-load';
 import type { Policy, PolicyRequest } from './policies/policy';
 import { fits, type Restrictions } from './restrictions';
 

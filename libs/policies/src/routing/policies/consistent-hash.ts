@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { leastInflight } from './least-inflight';
+import { leastInflight } from './by-load';
 import type { Policy } from './policy';
 
 const POINTS_PER_WEIGHT = 64;
@@ -14,12 +14,12 @@ export const consistentHash: Policy = {
 };
 
 /** The first 52 bits of SHA-1. */
-export function computeHash(text: string): number {
+function computeHash(text: string): number {
   return Number.parseInt(createHash('sha1').update(text).digest('hex').slice(0, 13), 16);
 }
 
-/** Points of a server: at `hashOf('<serverId>#<index>')` for the indexes from 0. */
-export function countPoints(weight: number): number {
+/** Points of a server: at `computeHash('<serverId>#<index>')` for the indexes from 0. */
+function countPoints(weight: number): number {
   return Math.min(MAX_POINTS, Math.max(1, Math.floor(POINTS_PER_WEIGHT * weight + 0.5)));
 }
 

@@ -1,12 +1,8 @@
 import type { RoutingPolicy, SnapshotServer } from '@broomwagon/contracts';
+import { powerOfTwo, random } from './by-draw';
+import { leastInflight, leastSessions, leastTokens, roundRobin } from './by-load';
 import { consistentHash } from './consistent-hash';
-import { leastInflight } from './least-inflight';
-import { leastSessions } from './least-sessions';
-import { leastTokens } from './least-tokens';
 import type { Policy } from './policy';
-import { powerOfTwo } from './power-of-two';
-import { random } from './random';
-import { roundRobin } from './round-robin';
 
 /** Every policy. */
 export const POLICIES: Record<RoutingPolicy, Policy> = {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { leastInflight } from './least-inflight';
+import { leastInflight } from './by-load';
 import type { Policy } from './policy';
 
 export const random: Policy = {
@@ -8,8 +8,17 @@ export const random: Policy = {
   branch: 'hash',
 };
 
+export const powerOfTwo: Policy = {
+  ...leastInflight,
+  choose(withRoom, fits, { acquireId }) {
+    const [one, other] = draw(withRoom.filter(fits), acquireId, 2);
+    return one && other && leastInflight.load(other) < leastInflight.load(one) ? other : one;
+  },
+  branch: 'hash',
+};
+
 /** Draws one or two different servers by a hash of the acquireId; fewer when there are fewer. */
-export function draw<Server>(servers: readonly Server[], acquireId: string, draws: 1 | 2): Server[] {
+function draw<Server>(servers: readonly Server[], acquireId: string, draws: 1 | 2): Server[] {
   const left = [...servers];
   return Array.from({ length: Math.min(draws, left.length) }, (_, index) => {
     const hash = createHash('sha1')
