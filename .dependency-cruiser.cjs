@@ -11,11 +11,17 @@ module.exports = {
       { path: '^apps/', pathNot: '^apps/$1/' },
       'apps talk over NATS',
     ),
-    only('libs-below-apps', { path: '^libs/' }, { path: '^(apps|test)/' }, 'arrows point down'),
+    only('libs-below-apps', { path: '^libs/' }, { path: '^(apps|tools|test)/' }, 'arrows point down'),
+    only(
+      'tools-on-contracts',
+      { path: '^tools/', pathNot: '\\.spec\\.ts$' },
+      { path: '^(apps|libs|lab|test)/', pathNot: '^libs/contracts/' },
+      'generated files come from contracts alone',
+    ),
     only(
       'product-without-proof',
       { path: '^(apps|libs)/', pathNot: '\\.(spec|fixture)\\.ts$' },
-      { path: '^(lab|test)/' },
+      { path: '^(lab|tools|test)/' },
       'what is deployed runs without lab; npm start and compose start its processes, by file name',
     ),
     only(

@@ -41,7 +41,7 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** Files that share their modules: to load them again for each file takes longer than most of their tests. */
-const SHARED = ['{apps,libs,lab,test}/**/*.spec.ts'];
+const SHARED = ['{apps,libs,lab,tools,test}/**/*.spec.ts'];
 
 /** Files whose tests, or fixtures, keep state in a module (a connection, a logger, a failpoint) or measure the process. */
 const OWN_MODULES = [

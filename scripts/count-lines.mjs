@@ -13,7 +13,7 @@ const LAB_BEFORE = [
   /^libs\/policies\/src\/(admission\/slow-start|engine-model\/(engine-model|lockstep-engines|min-heap))\.ts$/,
   /^libs\/policies\/src\/lengths\/(length-trace|random-stream|response-length)\.ts$/,
 ];
-/** Former paths of files that were moved to lab/ and libs/testing later. */
+/** Former paths of files that were moved to lab/, libs/testing and tools/ later. */
 const MOVED = [
   /^libs\/(contracts\/src\/schema\/|messaging\/src\/events\/record-events\.ts$)/,
   /^libs\/policies\/src\/(engine-model\/engine-parameters|lengths\/length-presets|tail\/pins)\.ts$/,
@@ -31,7 +31,7 @@ const git = (args, input) =>
 
 /** Part of the repository to which a file belongs: `tests`, `lab`, or the app or library. */
 function partOf(path, hasLab) {
-  if (/\.(spec|fixture)\.ts$|^(test|libs\/testing)\//.test(path)) return 'tests';
+  if (/\.(spec|fixture)\.ts$|^(test|libs\/testing|tools)\//.test(path)) return 'tests';
   if (path.startsWith('lab/') || MOVED.concat(hasLab ? [] : LAB_BEFORE).some((old) => old.test(path))) return 'lab';
   return path.split('/').slice(0, 2).join('/');
 }
@@ -45,7 +45,7 @@ function withoutComments(text, isLua) {
 
 /** Counts of each part at a commit, with `product` for all but tests and lab, and its long lines. */
 function countAt(commit) {
-  const files = git(['ls-tree', '-r', '--name-only', commit, '--', 'apps', 'libs', 'lab', 'bench', 'test'])
+  const files = git(['ls-tree', '-r', '--name-only', commit, '--', 'apps', 'libs', 'lab', 'bench', 'tools', 'test'])
     .split('\n')
     .filter((path) => /\.(ts|lua)$/.test(path));
   const hasLab = files.some((path) => path.startsWith('lab/'));

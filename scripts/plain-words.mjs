@@ -18,7 +18,7 @@ const OF_FUNCTION =
 const BOUNDS = { forNouns: 2, withoutNoun: 2, ofFunctions: 40 };
 
 function getArea(path) {
-  if (/\.(spec|fixture|check)\.ts$|^(test|libs\/testing|clients\/python\/tests)/.test(path)) return 'tests';
+  if (/\.(spec|fixture|check)\.ts$|^(test|libs\/testing|tools|clients\/python\/tests)/.test(path)) return 'tests';
   return path.startsWith('lab/') ? 'lab' : 'product';
 }
 

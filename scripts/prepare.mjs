@@ -11,7 +11,7 @@ const installedMark = join(root, 'node_modules', '.package-lock.json');
 const builtMark = join(root, 'dist', '.built');
 /** Lock file: without it, two runs in one checkout would remove each other's packages and dist/. */
 const buildLock = join(root, '.build.lock');
-const buildInputs = ['apps', 'libs', 'lab', 'docs/protocol/openapi.json', '.swcrc', 'package-lock.json'];
+const buildInputs = ['apps', 'libs', 'lab', 'tools', 'docs/protocol/openapi.json', '.swcrc', 'package-lock.json'];
 
 /** Runs a command in the project's root; ends this process with its status when it fails. */
 export function run(command, args, options = {}) {
@@ -114,7 +114,7 @@ function compileAll() {
   const swc = join(root, 'node_modules', '@swc', 'cli', 'bin', 'swc.js');
   const ignored = ['--ignore=**/*.d.ts', '--ignore=apps/console/**'];
   const options = ['--config-file=.swcrc', '--out-dir=dist', '--copy-files', '--quiet', ...ignored];
-  run(process.execPath, [swc, 'apps', 'libs', 'lab', ...options]);
+  run(process.execPath, [swc, 'apps', 'libs', 'lab', 'tools', ...options]);
   const vite = join(root, 'node_modules', 'vite', 'bin', 'vite.js');
   run(process.execPath, [vite, 'build', 'apps/console', '--logLevel=warn']);
   mkdirSync(join(root, 'dist'), { recursive: true });

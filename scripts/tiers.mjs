@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
-const FOLDERS = ['apps', 'libs', 'lab', 'test'];
+const FOLDERS = ['apps', 'libs', 'lab', 'tools', 'test'];
 /** Files whose imports count: only tests, their helpers and the lab start servers and processes, not the product. */
 const HELPER = /^(test|lab|libs\/testing)\/|\.(spec|fixture)\.ts$/;
 const IMPORT = /^\s*(?:import|export)\s+(?!type\s)(?:[^'";]*?\sfrom\s+)?'([^']+)'/gm;

@@ -18,7 +18,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { logLevelSubject } from '../libs/contracts/src/log-level.dto';
 import { readinessSubject } from '../libs/contracts/src/readiness.dto';
-import { NATS_ROLES } from '../libs/testing/src/schema/nats-permissions';
+import { NATS_ROLES } from '../tools/schema/src/nats-permissions';
 import { RestrictedServers } from './system/restricted-servers';
 
 const POOL = 'p';

@@ -9,7 +9,7 @@ const BLOCK = /^ *```json(?: (\S+) (\S+))?\n([^]*?)^ *```$/gm;
 const INLINE = /`([a-z]+\.[a-z-]+) (\{[^`]*\})`/g;
 
 const schemas = new ProtocolSchemas();
-const FOLDERS = ['docs', 'libs', 'apps', 'lab', 'deploy', 'scripts', 'test'];
+const FOLDERS = ['docs', 'libs', 'apps', 'lab', 'tools', 'deploy', 'scripts', 'test'];
 const files = ['.', ...FOLDERS].flatMap((folder) =>
   readdirSync(folder, { recursive: folder !== '.', encoding: 'utf8' }).map((file) => join(folder, file)),
 );

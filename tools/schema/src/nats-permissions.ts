@@ -12,8 +12,8 @@ import {
   TRAINER_OPERATIONS,
   workerCommandSubject,
 } from '@broomwagon/contracts';
-import { LOG_LEVEL_PATTERN } from '../../../contracts/src/log-level.dto';
-import { READINESS_PATTERN } from '../../../contracts/src/readiness.dto';
+import { LOG_LEVEL_PATTERN } from '../../../libs/contracts/src/log-level.dto';
+import { READINESS_PATTERN } from '../../../libs/contracts/src/readiness.dto';
 
 /** Permissions of one user of NATS. Its inboxes are below `_INBOX.<name>`. */
 interface Role {
@@ -198,6 +198,6 @@ export function natsPermissions(): string {
     return `${toVariable(name)} {\n  publish: ${list(publish)}\n  subscribe: ${list(subscribe)}\n}\n`;
   });
   return `# Permissions of the users of NATS, which nats.conf names. Made by npm run schema from
-# libs/testing/src/schema/nats-permissions.ts: do not edit.
+# tools/schema/src/nats-permissions.ts: do not edit.
 ${roles.join('\n')}`;
 }

@@ -3,7 +3,7 @@ import addFormats from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020';
 import { describe, expect, it } from 'vitest';
 import { OPERATIONS } from '@broomwagon/contracts';
-import { getSchema } from '../../../messaging/src/validation/json-schema';
+import { getSchema } from '../../../libs/messaging/src/validation/json-schema';
 import { COMPONENTS, getComponent, parts, type Components, type Json } from './json-schema';
 
 // Compared with the sources by `npm run schema:check`.
