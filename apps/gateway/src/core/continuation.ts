@@ -125,32 +125,35 @@ export function buildEngineRequest(generation: Generation, { dialect }: Lease): 
   // `/generate` of SGLang returns the texts of the tokens of a chat only with this field.
   const hasTokenTexts = tokens.message !== undefined && input.sampling.logprobs === true && dialect === 'sglang';
   const { engineFields: given } = input.prompt;
-  const engineFields = hasTokenTexts ? { ...given, return_text_in_logprobs: true } : given;
+  const engineFields = hasTokenTexts ? Object.assign({}, given, { return_text_in_logprobs: true }) : given;
   const prompt =
-    promptTokenIds === undefined
-      ? { ...input.prompt, ...(engineFields && { engineFields }) }
-      : { promptTokenIds, engineFields };
+    promptTokenIds === undefined ? Object.assign({}, input.prompt, { engineFields }) : { promptTokenIds, engineFields };
   const { seed } = input.sampling;
   // SGLang hashes the position into its random numbers; other engines would draw the same numbers again.
   const isDerived = seed !== undefined && tokens.count > 0 && dialect !== 'sglang';
-  const sample = { job: '', groupId: '', sampleIndex: 0, madeTokens: tokens.count };
-  const sampling = {
-    ...input.sampling,
-    ...(needsLogprobs && { logprobs: true }),
-    ...(isDerived && { seed: sampleSeed(seed, sample) }),
-  };
+  const sampling = Object.assign(
+    {},
+    input.sampling,
+    needsLogprobs && { logprobs: true },
+    isDerived && { seed: sampleSeed(seed, { job: '', groupId: '', sampleIndex: 0, madeTokens: tokens.count }) },
+  );
   const made =
     tokens.count === 0 ? undefined : { tokenCount: tokens.count, tokenIds: tokens.allIds, text: tokens.text };
   return { engineRequestId: randomEngineRequestId(), prompt, sampling, maxTokens, made };
 }
 
-export function buildLeaseRequest({ id, tokenId, tokens, input: { placement, prompt } }: Generation): LeaseRequest {
+/** @param avoidServers servers that are used only if no other server can be */
+export function buildLeaseRequest(
+  { id, tokenId, tokens, input: { placement, prompt } }: Generation,
+  avoidServers: LeaseRequest['avoidServers'],
+): LeaseRequest {
   const { sessionId, ...others } = placement;
   return {
     sessionId: sessionId === undefined ? undefined : boundSession(sessionId, tokenId),
     requestId: id,
     model: requestedModel(prompt),
     contextTokens: countContextTokens(prompt, tokens.count),
+    avoidServers,
     ...others,
   };
 }

@@ -182,7 +182,7 @@ export class GenerationClaims {
     const { uid, isUnread } = generation;
     const { digest } = generation.repeat!;
     const own = { identity: hashOfIdentity(toSaveIdentity(generation)!), generation: uid, digest, isUnread };
-    return this.owners.claim(this.config.pool, { ...own, ...worker, isWaiting, expiresMs: KEPT_MS });
+    return this.owners.claim(this.config.pool, { isWaiting, expiresMs: KEPT_MS, ...own, ...worker });
   }
 
   /**

@@ -112,7 +112,7 @@ export class GenerationRunner {
       // A client that has received nothing can repeat its request.
       const isWaiting = generation.attempts > 0;
       const { deadline, failedServers: avoidServers } = failures;
-      const wanted = { ...buildLeaseRequest(generation), avoidServers };
+      const wanted = buildLeaseRequest(generation, avoidServers);
       const acquisition = await this.acquirer.acquire(call, wanted, { endsWhenFull: !isWaiting, deadline });
       await generation.turnBegun;
       let end: GenerationEnd | undefined;
@@ -238,7 +238,8 @@ export class GenerationRunner {
   /** Takes the report of the engine on the tokens of a call: weights, usage, further fields. */
   private describe(generation: Generation, { result }: Generated, lease: Lease, start: number): void {
     generation.descriptions += 1;
-    const { weight_version: scalar, weight_versions: list, ...others } = result?.engineFields ?? {};
+    const fields = result?.engineFields ?? {};
+    const { weight_version: scalar, weight_versions: list } = fields;
     const end = generation.tokens.count;
     const spans = reportedSpans(list, scalar, end - start);
     for (const { version, start: from, end: to } of spans) generation.addSpan(version, start + from, start + to);
@@ -247,7 +248,7 @@ export class GenerationRunner {
       generation.isVersionReported = false;
     }
     if (result === undefined) return;
-    generation.engineFields = others;
+    generation.engineFields = scalar === undefined && list === undefined ? fields : withoutWeights(fields);
     const { promptTokens, cachedTokens } = result.usage ?? {};
     if (!isCount(promptTokens, start, LIMITS.maxTokens)) return;
     // The prompt of a continued call contains the tokens of the calls before.
@@ -286,4 +287,8 @@ export class GenerationRunner {
       return STAYS.some((code) => isBroomwagonError(error, code)) ? lease : undefined;
     }
   }
+}
+
+function withoutWeights({ weight_version: _scalar, weight_versions: _list, ...others }: Record<string, unknown>) {
+  return others;
 }

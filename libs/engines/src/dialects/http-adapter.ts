@@ -123,8 +123,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   private async runPlan(request: GenerationRequest, plan: RunPlan, options: GenerateOptions) {
     const { engineFields: given } = request.prompt;
     const engineFields = given && toDialect(this.dialect, given);
-    const prompt = { ...request.prompt, engineFields };
-    const asked = given === undefined ? request : { ...request, prompt };
+    const asked = given === undefined ? request : { ...request, prompt: { ...request.prompt, engineFields } };
     const { path, reader, body, stop } = await this.route(asked, plan);
     const call: StreamCall = {
       path,

@@ -239,27 +239,20 @@ export class SglangAdapter extends HttpEngineAdapter {
     const { engineRequestId, sampling } = request;
     const { engineFields = {} } = request.prompt;
     const stop = await this.stopTokens.includedStop(request);
-    const names = SAMPLING_FIELDS.sglang!.filter((name) => engineFields[name] !== undefined);
-    const fields = Object.fromEntries(names.map((name) => [name, engineFields[name]]));
-    return {
-      path: '/generate',
-      stop,
-      reader: new SglangChunkReader(this.textForm, promptTokenIds),
-      body: {
-        rid: engineRequestId,
-        ...saltedFields('extra_key', request.cacheSalt, engineFields),
-        stream: true,
-        sampling_params: {
-          max_new_tokens: budget,
-          ...toGrammar(engineFields.response_format),
-          ...fields,
-          ...(stop && { no_stop_trim: true }),
-          ...wireSampling('sglang', sampling, minTokens),
-        },
-        ...prompt,
-        ...(sampling?.logprobs && { return_logprob: true }),
-      },
+    const fields: Record<string, unknown> = { max_new_tokens: budget, ...toGrammar(engineFields.response_format) };
+    for (const name of SAMPLING_FIELDS.sglang!) {
+      if (engineFields[name] !== undefined) fields[name] = engineFields[name];
+    }
+    if (stop) fields.no_stop_trim = true;
+    const body: Record<string, unknown> = {
+      rid: engineRequestId,
+      stream: true,
+      sampling_params: Object.assign(fields, wireSampling('sglang', sampling, minTokens)),
+      ...prompt,
     };
+    Object.assign(body, saltedFields('extra_key', request.cacheSalt, engineFields));
+    if (sampling?.logprobs) body.return_logprob = true;
+    return { path: '/generate', stop, reader: new SglangChunkReader(this.textForm, promptTokenIds), body };
   }
 
   /** SGLang reports a text, `default` until the weights are changed; older versions have none. */

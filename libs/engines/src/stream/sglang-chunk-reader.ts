@@ -160,19 +160,17 @@ export class SglangChunkReader implements ChunkReader {
 
   private ending(meta: NonNullable<SglangChunk['meta_info']>): StreamStep {
     const { finish_reason: reason, prompt_tokens: promptTokens, cached_tokens: cachedTokens } = meta;
-    const usage = promptTokens !== undefined && {
-      usage: {
-        promptTokens,
-        completionTokens: meta.completion_tokens ?? this.made,
-        ...(cachedTokens && { cachedTokens }),
-      },
-    };
+    const completionTokens = meta.completion_tokens ?? this.made;
+    const usage =
+      promptTokens === undefined
+        ? undefined
+        : { promptTokens, completionTokens, ...(cachedTokens && { cachedTokens }) };
     // Readers of a stream get the size of the prompt with the first tokens.
-    if (!reason) return this.made === 0 ? { ...usage } : {};
+    if (!reason) return this.made === 0 ? { usage } : {};
     const given: FinishReason = typeof reason === 'string' ? { type: reason } : reason;
     const { type, matched, message, status_code: status } = given;
     if (type === 'abort' && status !== undefined && status !== null) throw toFailure(Number(status), message);
-    return { finishReason: toFinishReason(type), engineFinishReason: type, stopReason: matched ?? message, ...usage };
+    return { finishReason: toFinishReason(type), engineFinishReason: type, stopReason: matched ?? message, usage };
   }
 }
 

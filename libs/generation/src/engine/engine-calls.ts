@@ -41,7 +41,7 @@ export class EngineCalls {
     lease: Lease,
     request: GenerationRequest,
     tokens: TokenBuffer,
-    { experts, ...options }: CallOptions,
+    { experts, onTokens, onStreamEnd, readsAtOnce, endsAborted }: CallOptions,
   ): Promise<Generated> {
     const engine = this.engines.of(lease);
     const { dialect } = lease;
@@ -52,17 +52,18 @@ export class EngineCalls {
     const { cacheSalt } = lease;
     const prompt = experts === undefined ? request.prompt : experts.ask(request.prompt, dialect);
     const generated = await inSpan(undefined, 'generate', span, () =>
-      runOnEngine(engine, call, { ...request, prompt, cacheSalt }, tokens, {
-        ...options,
+      runOnEngine(engine, call, Object.assign({}, request, { prompt, cacheSalt }), tokens, {
+        readsAtOnce,
+        endsAborted,
         opaqueField: experts && EXPERTS_FIELD,
         onUncheckedText: () => this.metrics.uncheckedTexts.inc(),
         onTokens: (increment) => {
           signs.receive(increment.tokenCount);
-          options.onTokens?.(increment);
+          onTokens?.(increment);
         },
         onStreamEnd: () => {
           signs.end();
-          return options.onStreamEnd?.();
+          return onStreamEnd?.();
         },
         stopDeadlineMs: this.config.transitionDeadlineMs,
       }),
@@ -85,7 +86,7 @@ export class EngineCalls {
       onPiece(piece, contentType);
     };
     const { transitionDeadlineMs } = this.config;
-    const salted = { ...request, cacheSalt: lease.cacheSalt };
+    const salted = Object.assign({}, request, { cacheSalt: lease.cacheSalt });
     return inSpan(undefined, 'generate', span, () =>
       passOnEngine(this.engines.of(lease), call, salted, take, transitionDeadlineMs),
     );

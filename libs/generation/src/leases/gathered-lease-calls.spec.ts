@@ -50,8 +50,10 @@ describe('GatheredLeaseCalls', () => {
     calls = new GatheredLeaseCalls(new ControlPlane({ call, callWithRetry: call }, 'test'));
   });
   const operations = (): string[] => sent.map(([operation]) => operation);
-  const acquire = (id: string, isRepeat = false, epoch?: string) =>
-    calls.acquire(buildAcquire(id, epoch), 22_000, isRepeat);
+  const acquire = (id: string, isRepeat = false, epoch?: string) => {
+    const { workerId, workerEpoch, waitMs, ...item } = buildAcquire(id, epoch);
+    return calls.acquire({ workerId, workerEpoch }, item, { waitMs: waitMs!, timeoutMs: 22_000, isRepeat });
+  };
 
   it('asks for the servers of one turn by one message, which does not wait', async () => {
     const leases = await Promise.all([acquire('a'), acquire('b')]);

@@ -1,14 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import {
-  BroomwagonError,
-  isBroomwagonError,
-  LIMITS,
-  type AcquireRequest,
-  type ErrorCode,
-  type ReleaseItem,
-} from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, LIMITS, type ErrorCode, type ReleaseItem } from '@broomwagon/contracts';
 import { tracing } from '@broomwagon/messaging';
-import { type Lease, LeaseCalls } from './lease-calls';
+import { type AcquireLimits, type Lease, LeaseCalls, type LeaseItem } from './lease-calls';
+import type { WorkerEpoch } from './leased-call';
 
 /** `lb.acquire-many` does not wait, so it refuses items that may wait, and items that do not fit into its reply. */
 const WITHOUT_ROOM = new Set<ErrorCode>(['NO_SERVER_AVAILABLE', 'SERVERS_FULL', 'POOL_PAUSED', 'REPLY_FULL']);
@@ -20,15 +14,19 @@ const OF_MESSAGE = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'FORBIDDEN'] as co
 /** How long acquires are sent singly after one found no room, milliseconds: they would be sent twice. */
 const SINGLE_MS = 1_000;
 
-interface Call<Request, Reply> {
-  request: Request;
-  /** Limit of a message that has only this call: timeout of an acquire, deadline of a release, milliseconds. */
-  limitMs: number;
+interface Call<Item, Reply> {
+  item: Item;
   resolve(reply: Reply): void;
   reject(error: unknown): void;
 }
-type Acquire = Call<AcquireRequest, Lease>;
-type Release = Call<ReleaseItem, void>;
+interface Acquire extends Call<LeaseItem, Lease> {
+  worker: WorkerEpoch;
+  /** Limits of a message that has only this acquire. */
+  limits: AcquireLimits;
+}
+interface Release extends Call<ReleaseItem, void> {
+  deadlineMs: number;
+}
 
 /**
  * Acquires and releases of one turn of the event loop are one message, if there are several: a message costs this
@@ -40,40 +38,38 @@ export class GatheredLeaseCalls extends LeaseCalls {
   private readonly releases = new Turn<Release>((calls) => void this.releaseMany(calls));
   private singleUntilMs = -Infinity;
 
-  override acquire(request: AcquireRequest, limitMs: number, isRepeat: boolean): Promise<Lease> {
+  override acquire(worker: WorkerEpoch, item: LeaseItem, limits: AcquireLimits): Promise<Lease> {
     // A message of several calls has one trace. A repeat must keep its place among the waiting acquires.
-    if (tracing.isOn || isRepeat || performance.now() < this.singleUntilMs) {
-      return super.acquire(request, limitMs, isRepeat);
+    if (tracing.isOn || limits.isRepeat || performance.now() < this.singleUntilMs) {
+      return super.acquire(worker, item, limits);
     }
-    return new Promise((resolve, reject) => this.acquires.add({ request, limitMs, resolve, reject }));
+    return new Promise((resolve, reject) => this.acquires.add({ worker, item, limits, resolve, reject }));
   }
 
-  override release(request: ReleaseItem, limitMs: number): Promise<void> {
-    if (tracing.isOn) return super.release(request, limitMs);
-    return new Promise((resolve, reject) => this.releases.add({ request, limitMs, resolve, reject }));
+  override release(item: ReleaseItem, deadlineMs: number): Promise<void> {
+    if (tracing.isOn) return super.release(item, deadlineMs);
+    return new Promise((resolve, reject) => this.releases.add({ item, deadlineMs, resolve, reject }));
   }
 
-  private acquireSingly({ request, limitMs, resolve, reject }: Acquire): void {
-    super.acquire(request, limitMs, false).then(resolve, reject);
+  private acquireSingly({ worker, item, limits, resolve, reject }: Acquire): void {
+    super.acquire(worker, item, limits).then(resolve, reject);
   }
 
   /** Never throws. */
   private async acquireMany(calls: Acquire[]): Promise<void> {
     if (calls.length === 1) return this.acquireSingly(calls[0]!);
     // The epoch of this process may have changed within the turn.
-    const { workerId, workerEpoch } = calls[0]!.request;
-    const together = calls.filter(({ request }) => request.workerEpoch === workerEpoch);
-    for (const call of calls) if (!together.includes(call)) this.acquireSingly(call);
-    const acquires = together.map(
-      ({ request: { workerId: _id, workerEpoch: _epoch, waitMs: _wait, ...item } }) => item,
-    );
+    const { workerId, workerEpoch } = calls[0]!.worker;
+    const together = calls.filter(({ worker }) => worker.workerEpoch === workerEpoch);
+    for (const call of calls) if (call.worker.workerEpoch !== workerEpoch) this.acquireSingly(call);
+    const acquires = together.map(({ item }) => item);
     try {
       const { servers, leases } = await this.controlPlane.call('lb.acquire-many', { workerId, workerEpoch, acquires });
       together.forEach((call, index) => {
         const item = leases[index]!;
         if ('leaseId' in item) {
           const { leaseId, serverId, dpRank } = item;
-          return call.resolve({ leaseId, serverId, ...(dpRank !== undefined && { dpRank }), ...servers[serverId]! });
+          return call.resolve({ leaseId, serverId, dpRank, ...servers[serverId]! });
         }
         const error = BroomwagonError.fromWire(item.error);
         // A single acquire has the models of all engines read again first.
@@ -90,12 +86,12 @@ export class GatheredLeaseCalls extends LeaseCalls {
 
   /** Never throws. */
   private async releaseMany(calls: Release[]): Promise<void> {
-    const singly = ({ request, limitMs, resolve, reject }: Release): void => {
-      super.release(request, limitMs).then(resolve, reject);
+    const singly = ({ item, deadlineMs, resolve, reject }: Release): void => {
+      super.release(item, deadlineMs).then(resolve, reject);
     };
     if (calls.length === 1) return singly(calls[0]!);
-    const deadlineMs = Math.max(...calls.map(({ limitMs }) => limitMs));
-    const releases = calls.map(({ request }) => request);
+    const deadlineMs = Math.max(...calls.map((call) => call.deadlineMs));
+    const releases = calls.map(({ item }) => item);
     try {
       await this.controlPlane.callWithRetry('lb.release-many', { releases }, { deadlineMs });
       for (const { resolve } of calls) resolve();

@@ -62,8 +62,7 @@ export class LeaseAcquirer {
     request: LeaseRequest,
     { endsWhenFull = false, waitsForModel = false, deadline = this.deadline() }: AcquireOptions = {},
   ): Promise<Acquisition> {
-    const { avoidServers, ...known } = request;
-    let asked: LeaseRequest = request;
+    let asked = request;
     this.leases.asking(call);
     let last: Error | undefined;
     let refused = false;
@@ -81,8 +80,8 @@ export class LeaseAcquirer {
         // A single acquire waits for a shorter time than all its repeats together.
         if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
         // A load-balancer of the release before does not know the field.
-        if (avoidServers !== undefined && asked !== known && isBroomwagonError(error, 'VALIDATION_FAILED')) {
-          asked = known;
+        if (asked.avoidServers !== undefined && isBroomwagonError(error, 'VALIDATION_FAILED')) {
+          asked = { ...request, avoidServers: undefined };
           continue;
         }
         const isFull = endsWhenFull && isBroomwagonError(error, 'QUEUE_FULL');
@@ -110,8 +109,7 @@ export class LeaseAcquirer {
 
   private ask({ acquireId, worker }: LeasedCall, request: LeaseRequest, leftMs: number, tries: number): Promise<Lease> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
-    const body = { acquireId, waitMs, ...request, ...worker };
     const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
-    return this.calls.acquire(body, timeoutMs, tries > 0);
+    return this.calls.acquire(worker, { acquireId, ...request }, { waitMs, timeoutMs, isRepeat: tries > 0 });
   }
 }

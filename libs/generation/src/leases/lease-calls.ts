@@ -1,29 +1,38 @@
 import { Injectable } from '@nestjs/common';
-import { isBroomwagonError, type AcquireRequest, type LeaseGrant, type ReleaseItem } from '@broomwagon/contracts';
+import { isBroomwagonError, type AcquireItem, type LeaseGrant, type ReleaseItem } from '@broomwagon/contracts';
 import { ControlPlane } from '../holder/control-plane';
+import type { WorkerEpoch } from './leased-call';
 
 /** A granted lease without how its server was chosen. */
 export type Lease = Omit<LeaseGrant, 'decision'>;
+
+/** An acquire without the time for which it may wait. */
+export type LeaseItem = Omit<AcquireItem, 'waitMs'>;
+
+export interface AcquireLimits {
+  /** How long the load-balancer may let the acquire wait, milliseconds. */
+  waitMs: number;
+  timeoutMs: number;
+  /** The load-balancer may have the acquire already, and let it wait. */
+  isRepeat: boolean;
+}
 
 /** Acquires and releases, each by a message of its own. */
 @Injectable()
 export class LeaseCalls {
   constructor(protected readonly controlPlane: ControlPlane) {}
 
-  /**
-   * One attempt.
-   * @param _isRepeat the acquire may wait already
-   * @throws BroomwagonError
-   */
-  async acquire(request: AcquireRequest, timeoutMs: number, _isRepeat: boolean): Promise<Lease> {
-    const { model, ...others } = request;
+  /** One attempt. @throws BroomwagonError */
+  async acquire(worker: WorkerEpoch, item: LeaseItem, { waitMs, timeoutMs }: AcquireLimits): Promise<Lease> {
+    const { workerId, workerEpoch } = worker;
+    const request = { waitMs, workerId, workerEpoch, ...item };
     try {
       return await this.controlPlane.call('lb.acquire', request, { timeoutMs });
     } catch (error) {
       // A load-balancer of the release before does not know the field.
       const isUnknownField = isBroomwagonError(error, 'VALIDATION_FAILED') && error.field === 'model';
-      if (model === undefined || !isUnknownField) throw error;
-      return this.controlPlane.call('lb.acquire', others, { timeoutMs });
+      if (item.model === undefined || !isUnknownField) throw error;
+      return this.controlPlane.call('lb.acquire', { ...request, model: undefined }, { timeoutMs });
     }
   }
 

@@ -20,7 +20,7 @@ export class LeaseReleaser {
   /** Resolves when the load-balancer has answered or the deadline has passed. Never throws. */
   release(
     call: LeasedCall,
-    of: { leaseId: string } | { acquireId: string },
+    { leaseId, acquireId }: { leaseId?: string; acquireId?: string },
     ended: ReleaseOutcome | Pick<ReleaseItem, 'outcome' | 'retryAfterMs'>,
     tokens?: number,
   ): Promise<void> {
@@ -30,7 +30,8 @@ export class LeaseReleaser {
       return Promise.resolve();
     }
     this.leases.releasing(call);
-    const item = { ...(typeof ended === 'string' ? { outcome: ended } : ended), tokens, ...of };
+    const { outcome, retryAfterMs = undefined } = typeof ended === 'string' ? { outcome: ended } : ended;
+    const item = { leaseId, acquireId, outcome, retryAfterMs, tokens };
     const work = this.send(item)
       .catch((error: Error) => this.logger.warn(call.ids, `The lease was not released: ${error.message}`))
       .then(() => {

@@ -56,6 +56,7 @@ export function readGenerateRequest(
     sampling_params: samplingParams,
     stream,
     session_id: session,
+    return_logprob: returnLogprob,
     ...others
   } = withoutNulls(body);
   if ((text === undefined) === (promptTokenIds === undefined)) {
@@ -69,18 +70,17 @@ export function readGenerateRequest(
   const samples = parseChoiceCount(samplings[0]!.n, prompts, 'sampling_params.n');
   if (samplings.some(({ n }) => n !== samples))
     throw invalidField('sampling_params.n', 'must be the same of each prompt');
-  const shared = {
-    continuesEngineAborts: continuesEngineAborts(headers),
-    placement: parsePlacement(headers, caller, session),
-  };
-  const isBatch = isList || samples > 1;
+  const continuesAborts = continuesEngineAborts(headers);
+  const placement = parsePlacement(headers, caller, session);
   const inputs = prompts.flatMap((prompt, index) => {
-    const ownFields = isList ? fieldsAt(others, index, prompts.length) : others;
-    const { return_logprob: logprobs = false, ...fields } = ownFields;
-    if (typeof logprobs !== 'boolean') throw invalidField('return_logprob', 'must be true or false');
+    const fields = isList ? fieldsAt(others, index, prompts.length) : others;
+    const logprobs = isList ? valueAt('return_logprob', returnLogprob, index, prompts.length) : returnLogprob;
+    if (logprobs !== undefined && typeof logprobs !== 'boolean') {
+      throw invalidField('return_logprob', 'must be true or false');
+    }
     const { known, unknown, maxTokens, isContinuable } = samplings[index]!;
     const sampling = logprobs ? { logprobs, ...known } : known;
-    const engineFields = { ...fields, ...(isSet(unknown) && { sampling_params: unknown }) };
+    const engineFields = isSet(unknown) ? { sampling_params: unknown, ...fields } : fields;
     return Array.from({ length: samples }, (_, sample) => ({
       maxTokens,
       keepsStop: unknown.no_stop_trim === true,
@@ -88,13 +88,15 @@ export function readGenerateRequest(
       prompt: isSet(engineFields) ? { engineFields, ...prompt } : prompt,
       // Another seed for each sample: samples with one seed would be equal.
       sampling: known.seed === undefined ? sampling : { ...sampling, seed: known.seed + sample },
-      ...shared,
+      continuesEngineAborts: continuesAborts,
+      placement,
     }));
   });
-  const id = Array.isArray(rid)
+  const isBatch = isList || samples > 1;
+  const { id, isOwnId, choiceIds } = Array.isArray(rid)
     ? parseRequestIds(rid, 'rid', inputs.length, isList && samples === 1)
     : parseRequestId(rid, 'rid', headers, isBatch ? MAX_CHOICES : undefined);
-  return { ...id, stream: stream === true, isBatch, inputs };
+  return { id, isOwnId, choiceIds, stream: stream === true, isBatch, inputs };
 }
 
 /** Sampling parameters of each prompt. @throws BroomwagonError VALIDATION_FAILED */
@@ -119,18 +121,21 @@ function parseSamplings(given: unknown, count: number, isList: boolean, headers:
 }
 
 /** Whether the engine answers with values that a continued call would not have. */
-function hasValuesOfCall({ logprob_start_len: start, ...fields }: Record<string, unknown>): boolean {
+function hasValuesOfCall(fields: Record<string, unknown>): boolean {
+  const { logprob_start_len: start } = fields;
   return UNCONTINUED_FIELDS.some((name) => isSet(fields[name])) || (typeof start === 'number' && start >= 0);
 }
 
-/** The fields of one prompt of a batch: a list has a value for each prompt. */
+/** The fields of one prompt of a batch. */
 function fieldsAt(fields: Record<string, unknown>, index: number, count: number): Record<string, unknown> {
-  const entries = Object.entries(fields).map(([name, value]) => {
-    // A list of token ids is one value.
-    const isOneValue = !Array.isArray(value) || (name === 'token_ids_logprob' && !Array.isArray(value[0]));
-    if (isOneValue) return [name, value];
-    if (value.length !== count) throw invalidField(name, `must have a value for each of the ${count} prompts`);
-    return [name, value[index]];
-  });
+  const entries = Object.entries(fields).map(([name, value]) => [name, valueAt(name, value, index, count)]);
   return Object.fromEntries(entries) as Record<string, unknown>;
+}
+
+/** The value of a field for one prompt of a batch: a list has a value for each prompt. */
+function valueAt(name: string, value: unknown, index: number, count: number): unknown {
+  // A list of token ids is one value.
+  if (!Array.isArray(value) || (name === 'token_ids_logprob' && !Array.isArray(value[0]))) return value;
+  if (value.length !== count) throw invalidField(name, `must have a value for each of the ${count} prompts`);
+  return value[index] as unknown;
 }

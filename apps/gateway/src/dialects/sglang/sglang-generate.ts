@@ -31,7 +31,7 @@ export class SglangGenerate {
     this.single = { chunk: buildReply, running: (generation) => runningReply(generation), failure, isCumulative };
     this.batch = {
       whole: (generations) => generations.map((generation) => buildReply(generation, BEGIN)),
-      chunk: (generation, from, index) => ({ ...buildReply(generation, from), index }),
+      chunk: (generation, from, index) => ({ index, ...buildReply(generation, from) }),
       running: runningReply,
       failure,
       isCumulative,
