@@ -23,4 +23,5 @@ export {
   type StepRecord,
   type TailControl,
 } from './tail';
+export { type CollectedSamples, SampleCollector } from './what-if/sample-collector';
 export { whatIf, type RecordedSamples, type WhatIfOutcome } from './what-if/what-if';

@@ -4,7 +4,9 @@ import { replays, type TrainedRound } from './frontier-replays';
 
 const GROUPS_PER_STEP = 8;
 /** Groups of one sample. In each step that waits, one group is ten times as long as the others. */
-const GROUPS = Array.from({ length: 48 }, (_, index) => [index % GROUPS_PER_STEP === 1 ? 1_000 : 100]);
+const GROUPS = new Map(
+  Array.from({ length: 48 }, (_, index) => [`g${index}`, [index % GROUPS_PER_STEP === 1 ? 1_000 : 100]]),
+);
 
 /**
  * Rounds that took a millisecond for each token of their longest sample, or 100 tokens if they launched more groups.
@@ -23,7 +25,7 @@ function recorded(policy: TailPolicy, overProvisions: number[]) {
     };
   });
   const tokens = rounds.map(({ roundId, completedAtMs }) => [roundId, completedAtMs] as const);
-  return replays({ groups: GROUPS, partialGroups: 0, longestTokens: new Map(tokens) }, rounds);
+  return replays({ groups: GROUPS, longestTokens: new Map(tokens) }, rounds);
 }
 
 const formatPolicyName = ({ policy, overProvision, isOwn }: FrontierWhatIf): string =>

@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FrontierWhatIf, RoundStatus } from '@broomwagon/contracts';
-import { boundsOfReplay, type FixedPolicy, roundTime, whatIf } from '@broomwagon/policies';
-import type { Recording } from './recorded-samples';
+import { boundsOfReplay, type CollectedSamples, type FixedPolicy, roundTime, whatIf } from '@broomwagon/policies';
 
 export type TrainedRound = Pick<RoundStatus, 'roundId' | 'neededGroups' | 'policy' | 'choice' | 'openedAtMs'> & {
   completedAtMs: number;
@@ -21,7 +20,7 @@ const TRIED: readonly Choice[] = [
  * milliseconds.
  */
 export async function replays(
-  { groups, longestTokens }: Recording,
+  { groups, longestTokens }: Pick<CollectedSamples, 'groups' | 'longestTokens'>,
   rounds: readonly TrainedRound[],
 ): Promise<FrontierWhatIf[]> {
   const last = rounds.at(-1);
@@ -29,14 +28,14 @@ export async function replays(
   const groupsPerStep = Math.max(...rounds.map(({ neededGroups }) => neededGroups));
   const had = rounds.map(toChoice);
   // A fixed concurrency needs a model of the servers.
-  if (had.some(({ name }) => name === 'fixed-concurrency') || groups.length < 2 * groupsPerStep) return [];
+  if (had.some(({ name }) => name === 'fixed-concurrency') || groups.size < 2 * groupsPerStep) return [];
   const time = roundTime(
     rounds.flatMap((round) => {
       const tokens = longestTokens.get(round.roundId);
       return tokens === undefined ? [] : [{ longestTokens: tokens, durationMs: 1_000 * computeRoundSeconds(round) }];
     }),
   );
-  const samples = { groups, groupsPerStep, time };
+  const samples = { groups: [...groups.values()], groupsPerStep, time };
   const bounds = boundsOfReplay(last.policy);
   const replay = (policies: readonly Choice[]) =>
     whatIf(samples, (step) => ({ ...bounds, ...policies[Math.min(step, policies.length) - 1]! }));

@@ -9,12 +9,14 @@ import {
   type RoundId,
 } from '@broomwagon/contracts';
 import { MessagingConnection, readStream, TypedClient } from '@broomwagon/messaging';
+import { type CollectedSamples, SampleCollector } from '@broomwagon/policies';
 import { AdminApiConfig } from '../admin-api.config';
 import { acceptsEvent, parseEvent } from '../events/accepts-event';
 import { replays, computeRoundSeconds, type TrainedRound } from './frontier-replays';
-import { RecordedSamples, type Recording } from './recorded-samples';
 import { CLOCK_MARGIN_MS } from './round-timeline';
 
+/** Maximum recorded groups. A replay of them takes some milliseconds. */
+const MAX_GROUPS = 8_192;
 /** Maximum events that are read for the recorded samples. */
 const MAX_READ = 65_536;
 const BATCH = 512;
@@ -41,7 +43,7 @@ export class JobFrontier {
     return {
       steps: trained.map(({ step }) => step),
       whatIf: await replays(recording, statuses),
-      recordedGroups: recording.groups.length,
+      recordedGroups: recording.groups.size,
       partialGroups: recording.partialGroups,
     };
   }
@@ -74,10 +76,10 @@ export class JobFrontier {
   /**
    * Records the samples of rounds. The recording is empty without JetStream, or when the stream has removed the events.
    */
-  private async record(pool: string, job: JobId, rounds: readonly TrainedRound[]): Promise<Recording> {
-    const samples = new RecordedSamples();
+  private async record(pool: string, job: JobId, rounds: readonly TrainedRound[]): Promise<CollectedSamples> {
+    const samples = new SampleCollector(MAX_GROUPS);
     const first = rounds[0];
-    if (first === undefined) return samples.recording();
+    if (first === undefined) return samples.collected();
     const isOfJob = acceptsEvent({ job });
     const isOfRounds = new Set(rounds.map(({ roundId }) => roundId));
     let read = 0;
@@ -95,6 +97,6 @@ export class JobFrontier {
     } catch (error) {
       this.logger.warn({ err: error, pool, job }, 'The stream of events could not be read: there is no replay');
     }
-    return samples.recording();
+    return samples.collected();
   }
 }

@@ -1,5 +1,11 @@
-import { idOfPart, type RoundKind } from '@broomwagon/contracts';
-import { highest } from '../highest';
+import {
+  idOfPart,
+  type PoolEvent,
+  type RoundCompletedEvent,
+  type RoundKind,
+  type RoundOpenedEvent,
+} from '@broomwagon/contracts';
+import { SampleCollector } from '@broomwagon/policies';
 
 /** A round as it was recorded. */
 export interface RecordedRound {
@@ -15,7 +21,7 @@ export interface RecordedRun {
   job: string;
   policy: string;
   rounds: RecordedRound[];
-  /** Lengths of finished samples by group, groups in the order of their first round. */
+  /** Lengths of finished samples by group, groups in the order of their submission. */
   lengths: Map<string, number[]>;
   samples: number;
   /** Length of the longest response that ended at its budget; else of the longest response. */
@@ -26,18 +32,9 @@ export interface RecordedRun {
   partialGroups: number;
 }
 
-interface RolloutEvent {
-  type: string;
-  atMs: number;
-  sequence?: number;
-  job?: string;
-  roundId?: string;
-  [field: string]: unknown;
-}
-
 /**
  * Reads events, one JSON object per line, as `npm start -- --record-events FILE` and `npm run lab -- record` write
- * them. Uses `round.opened`, `round.completed`, `request.finished` and `longtail.requeued`; skips all others.
+ * them. Uses the opening and completion of rounds, and the events of {@link SampleCollector}; skips all others.
  * @param job id of the job; default: the job with the most rounds
  * @throws RangeError a line is no event, or there is no completed round or no finished group
  */
@@ -45,8 +42,7 @@ export function readEvents(text: string, name: string, job?: string): RecordedRu
   const events = text
     .split(/\r?\n/)
     .flatMap((line, index) => (line.trim() === '' ? [] : [parseEvent(line, `${name}:${index + 1}`)]));
-  const rounds = events.filter(({ type }) => type === 'round.opened');
-  const chosen = job ?? mostFrequent(rounds.map((event) => event.job!));
+  const chosen = job ?? mostFrequent(events.flatMap((event) => (event.type === 'round.opened' ? [event.job] : [])));
   if (chosen === undefined) throw new RangeError(`${name}: no round was opened`);
   const own = events.filter((event) => findJob(event) === chosen);
   const run = collect(chosen, own);
@@ -55,84 +51,65 @@ export function readEvents(text: string, name: string, job?: string): RecordedRu
   return { ...run, missingEvents: gaps(events) };
 }
 
-function collect(job: string, events: readonly RolloutEvent[]): RecordedRun {
-  const opened = new Map<string, RolloutEvent>();
+function collect(job: string, events: readonly PoolEvent[]): RecordedRun {
+  const opened = new Map<string, RoundOpenedEvent>();
   const rounds: RecordedRound[] = [];
-  const firstStep = new Map<string, number>();
-  const lengths = new Map<string, (number | undefined)[]>();
+  const collector = new SampleCollector();
   let [capTokens, longest] = [0, 0];
-  const see = (groupId: string, roundId: string | undefined): void => {
-    if (!firstStep.has(groupId)) firstStep.set(groupId, Number(opened.get(roundId ?? '')?.step ?? 0));
-  };
   for (const event of events) {
-    if (event.type === 'round.opened') opened.set(event.roundId!, event);
-    if (event.type === 'longtail.requeued') see(String(event.groupId), event.roundId);
-    if (event.type === 'round.completed') rounds.push(toRecordedRound(opened.get(event.roundId!), event));
+    collector.add(event);
+    if (event.type === 'round.opened') opened.set(event.roundId, event);
+    if (event.type === 'round.completed') rounds.push(toRecordedRound(opened.get(event.roundId), event));
     if (event.type === 'request.finished') {
-      const { groupId, index } = parseRequestId(String(event.requestId));
-      const tokens = Number(event.tokens);
-      see(groupId, event.roundId);
-      const samples = lengths.get(groupId) ?? [];
-      samples[index] = tokens;
-      lengths.set(groupId, samples);
-      longest = Math.max(longest, tokens);
-      if (event.finishReason === 'length') capTokens = Math.max(capTokens, tokens);
+      longest = Math.max(longest, event.tokens);
+      if (event.finishReason === 'length') capTokens = Math.max(capTokens, event.tokens);
     }
   }
-  const samples = highest([...lengths.values()].map((one) => one.length));
-  const isWhole = (one: (number | undefined)[]): one is number[] => one.length === samples && !one.includes(undefined);
-  const inOrder = [...lengths].sort(
-    ([one], [other]) => firstStep.get(one)! - firstStep.get(other)! || byName(one, other),
-  );
-  const whole = inOrder.filter((entry): entry is [string, number[]] => isWhole(entry[1]));
+  const { groups, samples, partialGroups } = collector.collected();
   return {
     job,
-    policy: String([...opened.values()][0]?.policy ?? 'unknown'),
+    policy: [...opened.values()][0]?.policy ?? 'unknown',
     rounds: rounds.filter(({ openedAtMs }) => Number.isFinite(openedAtMs)),
-    lengths: new Map(whole),
+    lengths: groups,
     samples,
     capTokens: capTokens || longest,
     missingEvents: 0,
-    partialGroups: lengths.size - whole.length,
+    partialGroups,
   };
 }
 
-function toRecordedRound(opened: RolloutEvent | undefined, completed: RolloutEvent): RecordedRound {
+function toRecordedRound(opened: RoundOpenedEvent | undefined, completed: RoundCompletedEvent): RecordedRound {
   const neededGroups = Number(opened?.neededGroups);
   return {
-    step: Number(completed.step),
-    kind: (opened?.kind ?? 'short') as RoundKind,
+    step: completed.step,
+    kind: opened?.kind ?? 'short',
     neededGroups,
-    launchedGroups: Number(opened?.newGroups ?? neededGroups) + Number(opened?.takeGroups ?? 0),
+    launchedGroups: (opened?.newGroups ?? neededGroups) + (opened?.takeGroups ?? 0),
     openedAtMs: Number(opened?.atMs),
     completedAtMs: completed.atMs,
   };
 }
 
-function parseEvent(line: string, place: string): RolloutEvent {
+function parseEvent(line: string, place: string): PoolEvent {
   let event: unknown;
   try {
     event = JSON.parse(line);
   } catch {
     throw new RangeError(`${place}: not JSON`);
   }
-  const { type, atMs } = (event ?? {}) as Partial<RolloutEvent>;
+  const { type, atMs } = (event ?? {}) as Partial<PoolEvent>;
   if (typeof type !== 'string' || typeof atMs !== 'number')
     throw new RangeError(`${place}: no event: type and atMs are needed`);
-  return event as RolloutEvent;
+  return event as PoolEvent;
 }
 
 /** Job of an event; events of requests name it in the request id, `<job>/<group>/<sample>`. */
-function findJob(event: RolloutEvent): string | undefined {
-  return event.job ?? (typeof event.requestId === 'string' ? parseRequestId(event.requestId).job : undefined);
+function findJob(event: PoolEvent): string | undefined {
+  if ('job' in event) return event.job;
+  return 'requestId' in event ? idOfPart(event.requestId.split('/')[0]!) : undefined;
 }
 
-function parseRequestId(requestId: string): { job: string; groupId: string; index: number } {
-  const [job, groupId, index] = requestId.split('/').map(idOfPart);
-  return { job: job!, groupId: groupId!, index: Number(index) };
-}
-
-function gaps(events: readonly RolloutEvent[]): number {
+function gaps(events: readonly { sequence?: number }[]): number {
   const numbers = events.flatMap(({ sequence }) => (sequence === undefined ? [] : [sequence])).sort((a, b) => a - b);
   if (numbers.length === 0) return 0;
   return numbers.at(-1)! - numbers[0]! + 1 - new Set(numbers).size;
@@ -143,6 +120,3 @@ function mostFrequent(names: readonly string[]): string | undefined {
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts].sort(([, one], [, other]) => other - one)[0]?.[0];
 }
-
-/** Compares names with numbers by value: p2 before p10. */
-const { compare: byName } = new Intl.Collator('en', { numeric: true });
