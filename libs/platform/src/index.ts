@@ -18,5 +18,5 @@ export { Scheduler } from './scheduler/scheduler';
 export { SchedulerModule } from './scheduler/scheduler.module';
 export * from './health/health-registry';
 export { type RunningService, runService } from './service/bootstrap';
-export { drained } from './service/drained';
+export { drained, writePart } from './service/bounded-response';
 export { useValidTarget } from './service/request-target';

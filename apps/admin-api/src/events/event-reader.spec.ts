@@ -66,3 +66,14 @@ it('cuts off a reader that catches up too slowly', () => {
   for (let sequence = 1; sequence <= 30; sequence++) reader.offer(sequence, event, TEXT);
   expect(cuts).toEqual(['behind']);
 });
+
+it('cuts off a reader that reads nothing while stored events are replayed', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  const { response, cuts, reader } = open(10_000);
+  const replaying = reader.replay(1, event, TEXT);
+  vi.runAllTimers();
+  expect(await replaying).toBe(false);
+  expect(cuts).toEqual(['stalled']);
+  expect(response.destroyed).toBe(true);
+  vi.useRealTimers();
+});

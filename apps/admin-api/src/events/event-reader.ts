@@ -1,5 +1,5 @@
-import { once } from 'node:events';
 import type { PoolEvent } from '@broomwagon/contracts';
+import { drained } from '@broomwagon/platform';
 import type { Response } from 'express';
 
 /** Bytes of a waiting event besides its text. */
@@ -60,7 +60,7 @@ export class EventReader {
   async replay(sequence: number, event: PoolEvent, text: string): Promise<boolean> {
     this.write(sequence, event, text);
     if (!this.isGone && this.response.writableNeedDrain) {
-      await once(this.response, 'drain', { signal: AbortSignal.timeout(STALLED_MS) }).catch(() => this.cut('stalled'));
+      await drained(this.response, STALLED_MS, () => this.cut('stalled'));
     }
     return !this.isGone;
   }

@@ -1,6 +1,6 @@
 import { Controller, Req, RequestMapping, RequestMethod, Res, UseGuards } from '@nestjs/common';
 import { API_ROOT, type Route, ROUTES } from '@broomwagon/contracts';
-import { drained } from '@broomwagon/platform';
+import { writePart } from '@broomwagon/platform';
 import type { Request, Response } from 'express';
 import type { Identity } from '../auth/identity';
 import { AccessGuard, getIdentity, RouteOf } from '../auth/access.guard';
@@ -56,9 +56,9 @@ export class RoutesController {
       if (response.destroyed) return;
       if (!response.headersSent) response.status(200).type('application/x-ndjson');
       const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-      if (!response.write(lines)) await drained(response, STALLED_MS);
+      if (!(await writePart(response, lines, STALLED_MS))) return;
       ({ cursor } = page as { cursor?: unknown });
-    } while (cursor !== undefined && !response.destroyed);
+    } while (cursor !== undefined);
     response.end();
   }
 }

@@ -10,9 +10,9 @@ import {
 } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { fieldsOfQuery, validate, type ContractClass } from '@broomwagon/messaging';
+import { writePart } from '@broomwagon/platform';
 import type { Exchange } from '../http/route';
 import { sendJson } from '../http/send-json';
-import { writePart } from '../http/write-part';
 import { CALL_TIMEOUT_MS, parseQuery, REPEAT_MS } from './calls';
 
 const CHUNK_BYTES = LIMITS.payloadChunkBytes;

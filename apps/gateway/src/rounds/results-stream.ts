@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { isBroomwagonError, RoundResultsRequest, type RoundResultsReply } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { fieldsOfQuery, validate } from '@broomwagon/messaging';
+import { writePart } from '@broomwagon/platform';
 import type { Exchange } from '../http/route';
-import { writePart } from '../http/write-part';
 import { CALL_TIMEOUT_MS, parseQuery, REPEAT_MS } from './calls';
 
 const DEFAULT_WAIT_MS = 15_000;
