@@ -9,9 +9,6 @@ import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
 import { benchEvents } from './events/events-bench';
 import { benchGateway } from './gateway/gateway-bench';
-import { benchHungReplica } from './hung/hung-bench';
-import { benchIdlePools } from './pools/idle-pools-bench';
-import { benchPrompts } from './prompts/prompts-bench';
 import { benchScripts } from './scripts/script-bench';
 import { sizeCommand } from './size/size.command';
 import { benchVerl } from './verl/verl-bench';
@@ -47,12 +44,9 @@ const commands: [string, string, Bench][] = [
   ['coordinator', 'rounds of requests: submit, claim, complete, cut, requeue', benchCoordinator],
   ['payload', 'the queue with small and large payloads behind its references', benchPayload],
   ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
-  ['prompts', 'the memory of response lengths with a million prompts', benchPrompts],
-  ['pools', 'CPU of Redis with unused pools', benchIdlePools],
   ['scripts', 'each transition with the largest inputs its limits allow: none may take 5 ms', benchScripts],
   ['events', 'acquires beside 10,000 readers of events, and beside readers that do not read', benchEvents],
   ['console', 'the console in Chromium beside 1,000 servers and a round of 16,384 requests', benchConsole],
-  ['hung', 'callers while one of two replicas is stopped', benchHungReplica],
   ['verl', "acquires of Python through verl's balancer and through Broomwagon", benchVerl],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];
