@@ -85,7 +85,7 @@ export class RequestService {
   async claim(pool: PoolName, body: ClaimRequest, replyTo: string | undefined): Promise<ClaimReply | typeof PARKED> {
     // Upkeep ends the wait of the claim at its deadline, and visits only pools of the directory.
     await this.pools.add(pool);
-    const answer = await this.requests.claim(pool, { ...body, replyTo });
+    const answer = await this.requests.claim(pool, { replyTo, ...body });
     await failpoint('coordinator.claim.before-reply');
     if (answer.parked) {
       this.metrics.claims.inc({ outcome: 'parked' });
@@ -170,7 +170,7 @@ export class RequestService {
       const isMissing = body.segment !== undefined && !(await this.isStored(body.segment.ref));
       await failpoint('coordinator.complete.after-look');
       try {
-        return await this.requests.complete(pool, { ...body, ...segment, isMissing, stamp });
+        return await this.requests.complete(pool, { isMissing, stamp, ...body, ...segment });
       } catch (error) {
         if (!isBroomwagonError(error, 'GENERATION_CHANGED')) throw error;
         if (looks === MAX_LOOKS) {

@@ -95,7 +95,7 @@ export class FunctionRunner {
     args: PassedArgs<Args>,
     attachment?: Buffer,
   ): Promise<Reply> {
-    const json = toJson(target.hasNewEpoch ? { ...args, newEpoch: newEpoch() } : args);
+    const json = toJson(target.hasNewEpoch ? { newEpoch: newEpoch(), ...args } : args);
     const argv = attachment === undefined ? [json] : [json, attachment];
     const span = trace.getActiveSpan() && tracer.startSpan(target.name, { kind: SpanKind.CLIENT });
     const raw = await this.call(target.name, pool, argv).finally(() => span?.end());

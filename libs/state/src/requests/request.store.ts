@@ -131,7 +131,7 @@ export class RequestStore extends createStoreClass({
   /** Takes pending requests, or parks the call. @throws FENCED, QUEUE_FULL */
   async claim(pool: PoolName, args: ClaimArgs): Promise<ClaimAnswer> {
     for (;;) {
-      const answer = await this.runner.run(claim, pool, { ...args, newAttempt: newEpoch(), ...this.bounds });
+      const answer = await this.runner.run(claim, pool, { newAttempt: newEpoch(), ...args, ...this.bounds });
       if (!answer.again) return answer;
     }
   }
