@@ -4,8 +4,8 @@ import type { Generation } from '../core/generation';
 /** Sets headers with the state of a generation so far, unless the headers are sent. */
 export function setHeaders(generation: Generation, response: ServerResponse): void {
   if (response.headersSent) return;
-  const { serverId, spans, isVersionReported } = generation;
-  const { attempts, queueMs, firstTokenMs } = computeCounts(generation);
+  const { spans, isVersionReported } = generation.report;
+  const { serverId, attempts, queueMs, firstTokenMs } = generation.calls;
   const versions = spans
     .map(({ version, start, end }) => `${encodeURIComponent(version.toWellFormed())}:${start}-${end}`)
     .join(',');
@@ -17,16 +17,10 @@ export function setHeaders(generation: Generation, response: ServerResponse): vo
   if (firstTokenMs !== undefined) response.setHeader('x-broomwagon-first-token-ms', firstTokenMs);
 }
 
-function computeCounts({ attempts, startedAt, grantedAt, firstTokenAt }: Generation) {
-  const sinceMs = (from?: number, to?: number): number | undefined =>
-    from === undefined || to === undefined ? undefined : Math.round(to - from);
-  return { attempts, queueMs: sinceMs(startedAt, grantedAt), firstTokenMs: sinceMs(grantedAt, firstTokenAt) };
-}
-
 /** Values of the answer headers, as a field of the body. */
 export function buildDetails(generation: Generation): object {
-  const { serverId, spans, isVersionReported } = generation;
-  const { attempts, queueMs, firstTokenMs } = computeCounts(generation);
+  const { spans, isVersionReported } = generation.report;
+  const { serverId, attempts, queueMs, firstTokenMs } = generation.calls;
   const recorded = formatRecordings([generation]);
   return {
     attempts,

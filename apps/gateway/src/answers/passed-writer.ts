@@ -62,7 +62,7 @@ export class PassedWriter {
     const { answer, end } = generation;
     if (answer?.isWhole === false) {
       // A client that has received a piece cannot get the answer of another call.
-      generation.isSent = true;
+      generation.markSent();
       this.silence?.refresh();
       if (!response.headersSent) this.head(200, answer.contentType);
       while (this.written < answer.pieces.length) {
@@ -78,7 +78,7 @@ export class PassedWriter {
     return undefined;
   }
 
-  private endWhole(status: number, contentType: string, pieces: Buffer[]): void {
+  private endWhole(status: number, contentType: string, pieces: readonly Buffer[]): void {
     const { response } = this;
     if (response.headersSent && !isBegun(response)) {
       // A stream that has started with comments gets the answer as its only event.

@@ -117,7 +117,7 @@ export class StreamWriter {
     if (choice.isEnded || (!isNew && end === undefined)) return;
     if (!response.headersSent) this.begin(generation);
     this.silence?.refresh();
-    generation.isSent ||= tokens.count > 0;
+    if (tokens.count > 0) generation.markSent();
     if (end?.reason === 'error') {
       addRecorded(this.generations, response);
       const error = this.shown(end.error);

@@ -3,15 +3,16 @@ import type { EngineAdapter } from '@broomwagon/engines';
 import { MovableCall } from '@broomwagon/generation';
 import { expect, it, vi } from 'vitest';
 import { buildContinuation, isCuttable, isMovable, parseAtEnd } from './continuation';
-import { Generation, type GenerationInput } from './generation';
+import { Generation } from './generation';
 import { INPUT } from './generation.fixture';
+import type { GenerationInput } from './generation-input';
 
 const input: GenerationInput = { ...INPUT, prompt: { messages: [{ role: 'user', content: 'a' }] } };
 
 /** A chat with one token. */
 function chat(delta: object, more: Partial<GenerationInput> = {}): Generation {
   const generation = new Generation('id', 'key', { ...input, ...more });
-  generation.promptTokenIds = [1, 2];
+  generation.report.takePromptIds([1, 2]);
   generation.tokens.take({ text: 'x', tokenIds: [5], tokenCount: 1, choice: { delta: { ...delta } } });
   return generation;
 }
@@ -58,7 +59,7 @@ it.each([
 ] as const)('a chat that ends with %s and is not parsed; sent: %s; has %i tokens', async (reason, isSent, count) => {
   const generation = chat({ content: 'x' }, { hasTools: true });
   generation.tokens.message!.isParsedAtEnd = true;
-  generation.isSent = isSent;
+  if (isSent) generation.markSent();
   const error = new BroomwagonError('ENGINE_ERROR', 'no parser');
   const engine = { parseChat: () => Promise.reject(error) } as unknown as EngineAdapter;
   const end = reason === 'abort' ? { reason, message: 'Aborted by the client' } : { reason };

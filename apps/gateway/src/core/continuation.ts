@@ -8,7 +8,8 @@ import {
 } from '@broomwagon/engines';
 import { countContextTokens, type Lease, type LeaseRequest } from '@broomwagon/generation';
 import { boundSession } from './bound-session';
-import type { Generation, GenerationEnd } from './generation';
+import type { Generation } from './generation';
+import type { GenerationEnd } from './response-parts';
 
 /**
  * Ways to continue a response with its tokens. `parsed-at-end`: a chat whose tokens are more than content. The engine
@@ -82,7 +83,8 @@ export async function parseAtEnd(
   engine: EngineAdapter,
   end: GenerationEnd,
 ): Promise<{ end?: GenerationEnd; error?: Error }> {
-  const { tokens, input, promptTokenIds } = generation;
+  const { tokens, input } = generation;
+  const { promptTokenIds } = generation.report;
   const { message, text, allIds } = tokens;
   if (message?.isParsedAtEnd !== true || end.reason === 'error') return { end };
   let error: Error;
@@ -109,8 +111,8 @@ function beginAgain(generation: Generation, error?: Error): GenerationEnd | unde
 }
 
 /** Ids of the prompt of a continued call; undefined if the response has no ids, or the prompt is more than its ids. */
-function getPromptIds({ tokens, promptTokenIds, input: { prompt } }: Generation): number[] | undefined {
-  return tokens.allIds === undefined || isMultimodal(prompt) ? undefined : promptTokenIds;
+function getPromptIds({ tokens, report, input: { prompt } }: Generation): number[] | undefined {
+  return tokens.allIds === undefined || isMultimodal(prompt) ? undefined : report.promptTokenIds;
 }
 
 export function asOurs(error: Error): BroomwagonError {

@@ -8,7 +8,7 @@ import {
 } from '@broomwagon/generation';
 import type { GatewayConfig } from '../gateway.config';
 import { asOurs } from './continuation';
-import type { GenerationEnd } from './generation';
+import type { GenerationEnd } from './response-parts';
 
 /** Retry-After for a client, if the engine has reported no time. */
 const RETRY_AFTER_MS = 1_000;

@@ -4,11 +4,11 @@ import type { PartialClaim, PartialClaimReply, PartialOwnerStore, PartialStore }
 import { beforeEach, describe, expect, it } from 'vitest';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
-import { ChoiceClaims } from './choice-claims';
-import { Generation, type GenerationEnd } from './generation';
+import { Generation } from './generation';
 import { INPUT } from './generation.fixture';
 import { GenerationClaims } from './generation-claims';
 import { PartialSaves } from './partial-saves';
+import type { GenerationEnd } from './response-parts';
 
 const ABORTED: GenerationEnd = { reason: 'abort', message: 'Aborted by the client' };
 const EPOCHS = ['e1', 'e2'].map((workerEpoch) => ({ workerId: 'w', workerEpoch }));
@@ -109,7 +109,7 @@ describe('choices of one request', () => {
     [first, second] = ['r-0', 'r-1'].map(
       (id) => new Generation(id, 't', INPUT, { kind: 'id', key: id, digest: 'd' }, undefined, 'r'),
     ) as [Generation, Generation];
-    first.choices = second.choices = new ChoiceClaims(first, 2);
+    claims.joinChoices([first, second]);
   });
 
   it('claim after the first choice, which keeps its claim until all have ended', async () => {

@@ -6,9 +6,11 @@ import { retryDelayMs } from '@broomwagon/messaging';
 import { hashOfIdentity, type PartialClaimReply, PartialOwnerStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
+import { ChoiceClaims } from './choice-claims';
 import { asOurs } from './continuation';
-import type { Generation, GenerationEnd } from './generation';
+import type { Generation } from './generation';
 import { toSaveIdentity, PartialSaves } from './partial-saves';
+import type { GenerationEnd } from './response-parts';
 
 /**
  * Expiry of claims, milliseconds, longer than any response: no other mechanism removes the claims of a killed replica.
@@ -34,6 +36,10 @@ export class GenerationClaims {
   private readonly unsure = new Set<Generation>();
   /** Ended generations whose responses nobody has read: a repeat at another replica gets the saved response. */
   private readonly unread = new Set<Generation>();
+  /** Generations whose last client has disconnected and may repeat its request: another replica may take it over. */
+  private readonly clientless = new WeakSet<Generation>();
+  /** Claims of choices of one request, by generation. */
+  private readonly choices = new WeakMap<Generation, ChoiceClaims>();
   /** The newest epoch of this replica. */
   private worker: WorkerEpoch | undefined;
   /** Called when a generation of another replica has lost its request. */
@@ -46,12 +52,18 @@ export class GenerationClaims {
     private readonly config: GatewayConfig,
   ) {}
 
+  /** Lets the choices of one request, in their order, claim the request together. */
+  joinChoices(generations: readonly Generation[]): void {
+    const claims = new ChoiceClaims(generations[0]!, generations.length);
+    for (const generation of generations) this.choices.set(generation, claims);
+  }
+
   /**
    * Claims the request before a call of an engine. An epoch that has expired may have lost the request.
    * @returns the error that ends the generation; undefined also once it is stopped
    */
   async take(generation: Generation, worker: WorkerEpoch): Promise<BroomwagonError | undefined> {
-    const { choices } = generation;
+    const choices = this.choices.get(generation);
     if (choices === undefined) return this.takeOne(generation, worker);
     if (choices.first !== generation) {
       const refusal = await unlessAborted(generation.signal, choices.settled);
@@ -99,7 +111,8 @@ export class GenerationClaims {
    * the request over.
    */
   async setUnread(generation: Generation, isUnread: boolean): Promise<void> {
-    generation.isUnread = isUnread;
+    if (isUnread) this.clientless.add(generation);
+    else this.clientless.delete(generation);
     const { end } = generation;
     // A response with a reader released its claim at its end.
     const isReleased =
@@ -130,12 +143,12 @@ export class GenerationClaims {
     // A choice that ends before the others holds its claim until then: its claim also shows that its client has
     // disconnected.
     const release = (): Promise<void> => this.release(generation, end, keepsSaved);
-    await (generation.choices === undefined ? release() : generation.choices.end(generation, release));
+    await (this.choices.get(generation)?.end(generation, release) ?? release());
   }
 
   /** Drops the claim of an unread response, because no request can join the generation any more. */
   async forget(generation: Generation): Promise<void> {
-    generation.isUnread = false;
+    this.clientless.delete(generation);
     if (this.unread.delete(generation)) await this.drop(generation, false);
   }
 
@@ -144,8 +157,11 @@ export class GenerationClaims {
    * replica finds it.
    */
   private async release(generation: Generation, end: GenerationEnd, keepsSaved = false): Promise<void> {
-    const isKept = this.held.has(generation) && generation.isUnread && generation.stoppedBy === undefined;
-    if (isKept && (await this.saves.keepWhole(generation, end)) && generation.isUnread) this.unread.add(generation);
+    const { held, clientless } = this;
+    const isKept = held.has(generation) && clientless.has(generation) && generation.stoppedBy === undefined;
+    const isSaved = isKept && (await this.saves.keepWhole(generation, end));
+    // A client may have returned meanwhile.
+    if (isSaved && clientless.has(generation)) this.unread.add(generation);
     else await this.drop(generation, keepsSaved);
   }
 
@@ -179,7 +195,8 @@ export class GenerationClaims {
   }
 
   private claim(generation: Generation, worker: WorkerEpoch, isWaiting = false): Promise<PartialClaimReply> {
-    const { uid, isUnread } = generation;
+    const { uid } = generation;
+    const isUnread = this.clientless.has(generation);
     const { digest } = generation.repeat!;
     const own = { identity: hashOfIdentity(toSaveIdentity(generation)!), generation: uid, digest, isUnread };
     return this.owners.claim(this.config.pool, { isWaiting, expiresMs: KEPT_MS, ...own, ...worker });

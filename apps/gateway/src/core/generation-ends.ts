@@ -2,7 +2,8 @@ import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import { isContextTooLong } from '@broomwagon/engines';
 import type { Generated } from '@broomwagon/generation';
 import { asOurs } from './continuation';
-import type { Generation, GenerationEnd } from './generation';
+import type { Generation } from './generation';
+import type { GenerationEnd } from './response-parts';
 
 const RETRY_AFTER_MS = 1_000;
 
@@ -15,9 +16,9 @@ export function toAbortEnd({ result }: Generated): GenerationEnd {
  * End of a generation whose client asked to continue after aborts of engines, once there were too many. Without a token
  * the client gets an error and may repeat the request: an empty response would be no sample.
  */
-export function endOfAborts({ tokens, attempts }: Generation, abort: GenerationEnd): GenerationEnd {
+export function endOfAborts({ tokens, calls }: Generation, abort: GenerationEnd): GenerationEnd {
   if (tokens.count > 0) return abort;
-  const message = `Engines aborted the request in each of ${attempts} calls before a token was kept`;
+  const message = `Engines aborted the request in each of ${calls.attempts} calls before a token was kept`;
   return { reason: 'error', error: new BroomwagonError('ENGINE_ERROR', message) };
 }
 

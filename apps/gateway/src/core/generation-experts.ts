@@ -2,11 +2,11 @@ import { EXPERTS_FIELD, EXPERTS_START } from '@broomwagon/generation';
 import type { Generation } from './generation';
 
 /** Reports the routed experts of a whole response as a field of its answer, at its end. */
-export async function reportExperts({ experts, input, engineFields, promptTokens, tokens }: Generation): Promise<void> {
+export async function reportExperts({ experts, input, report, tokens }: Generation): Promise<void> {
   if (experts === undefined) return;
-  const count = (promptTokens ?? 0) + tokens.count;
+  const count = (report.promptTokens ?? 0) + tokens.count;
   const reported = input.packsExperts ? await experts.packed(count) : await experts.whole(count);
-  if (reported !== undefined) engineFields[EXPERTS_FIELD] = reported;
+  if (reported !== undefined) report.setField(EXPERTS_FIELD, reported);
   // The engine has reported the first row of the last call, which did not include the rows before.
-  if (engineFields[EXPERTS_START] !== undefined) engineFields[EXPERTS_START] = experts.firstRow;
+  if (report.fields[EXPERTS_START] !== undefined) report.setField(EXPERTS_START, experts.firstRow);
 }

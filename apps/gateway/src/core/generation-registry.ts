@@ -5,9 +5,9 @@ import type { StopCause } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { AbortMemory } from './abort-memory';
-import { ChoiceClaims } from './choice-claims';
-import { Generation, type GenerationInput } from './generation';
+import { Generation } from './generation';
 import { GenerationClaims } from './generation-claims';
+import type { GenerationInput } from './generation-input';
 import { GenerationRunner } from './generation-runner';
 import type { RepeatIdentity } from './repeat-identity';
 
@@ -96,8 +96,8 @@ export class GenerationRegistry {
       return this.add(request, own, isAborted);
     });
     const begun = generations.filter((_, index) => choices[index]!.joined === undefined);
-    const claims = begun.length > 1 && request.repeat ? new ChoiceClaims(begun[0]!, begun.length) : undefined;
-    for (const generation of begun) this.begin(generation, claims);
+    if (begun.length > 1 && request.repeat !== undefined) this.claims.joinChoices(begun);
+    for (const generation of begun) void this.runner.run(generation).then(() => this.onEnd(generation));
     return generations;
   }
 
@@ -109,11 +109,6 @@ export class GenerationRegistry {
     this.metrics.running.set(this.running.size);
     if (isAborted || this.takeAbort(tokenId, id)) generation.stop('abort');
     return generation;
-  }
-
-  private begin(generation: Generation, claims: ChoiceClaims | undefined): void {
-    generation.choices = claims;
-    void this.runner.run(generation).then(() => this.onEnd(generation));
   }
 
   /**

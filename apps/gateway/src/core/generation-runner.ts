@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import { withoutQuote } from '@broomwagon/engines';
 import {
   classifyFailure,
@@ -21,7 +21,6 @@ import {
 import { reportExperts } from './generation-experts';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
-import { isCount } from '../fields/read-fields';
 import { runPassed } from './run-passed';
 import { TrajectoryRecorder } from './recording/trajectory-recorder';
 import {
@@ -37,9 +36,9 @@ import {
 import { FailureLimit } from './failure-limit';
 import { toAbortEnd, endOfAborts, endOfRefusal, toRefusal, stopped } from './generation-ends';
 import { GenerationClaims } from './generation-claims';
-import type { Generation, GenerationEnd } from './generation';
+import type { Generation } from './generation';
+import type { GenerationEnd } from './response-parts';
 import { ResumePacer } from './resume-pacer';
-import { reportedSpans } from './weight-spans';
 
 const TRANSFER_DEADLINE_MS = 5_000;
 /** Refusals of a move after which the lease is still on its server. */
@@ -85,9 +84,9 @@ export class GenerationRunner {
       this.logger.warn({ id: generation.id }, `Engines ended the generation: ${withoutQuote(end.error.message)}`);
     }
     this.metrics.generations.inc({ outcome });
-    this.metrics.begunAgain.inc(generation.restarts);
+    this.metrics.begunAgain.inc(generation.calls.restarts);
     await generation.turnBegun;
-    if (generation.restoredEnd === undefined) await this.recorder.record(generation, end);
+    if (generation.restoredEnd === undefined) generation.endTurn(await this.recorder.record(generation, end));
     // The client may repeat its request, or use its id again, as soon as it has received the end.
     await this.claims.end(generation, end);
     generation.finish(end);
@@ -104,13 +103,13 @@ export class GenerationRunner {
       if (generation.stoppedBy !== undefined) return stopped(generation);
       if (generation.restoredEnd !== undefined) return generation.restoredEnd;
       // A repeat that another replica answers must not take the turn of the first request.
-      generation.turnBegun ??= this.recorder.begin(generation);
+      if (generation.turnBegun === undefined) generation.beginTurn(this.recorder.begin(generation));
       const call = new MovableCall(worker, { requestId: generation.id });
       call.isMovable = () => isMovable(generation);
       call.isCuttable = () => isCuttable(generation);
-      generation.call = call;
+      generation.startCall(call);
       // A client that has received nothing can repeat its request.
-      const isWaiting = generation.attempts > 0;
+      const isWaiting = generation.calls.attempts > 0;
       const { deadline, failedServers: avoidServers } = failures;
       const wanted = buildLeaseRequest(generation, avoidServers);
       const acquisition = await this.acquirer.acquire(call, wanted, { endsWhenFull: !isWaiting, deadline });
@@ -119,7 +118,7 @@ export class GenerationRunner {
       let error: Error | undefined;
       let [abort, lease]: [GenerationEnd?, Lease?] = [];
       if ('lease' in acquisition) {
-        generation.grantedAt ??= performance.now();
+        generation.calls.grant();
         ({ end, error, abort, lease } = await this.callUnderLease(generation, call, acquisition.lease));
       } else {
         end = endOfRefusal(generation, failures.explain(acquisition));
@@ -128,6 +127,7 @@ export class GenerationRunner {
         if (error !== undefined) this.logger.warn({ id: generation.id, err: error }, 'The message was not parsed');
         return end;
       }
+      generation.endCall();
       if (generation.stoppedBy !== undefined) return stopped(generation);
       const refusal = prepareRepeat(generation, error);
       if (refusal !== undefined) return refusal;
@@ -180,10 +180,8 @@ export class GenerationRunner {
         lease = moved;
         this.metrics.continued.inc({ cause: 'move' });
         this.leases.replace(call, next);
-        generation.call = next;
-        // A stop of the generation meanwhile stopped only the previous call.
-        if (generation.stoppedBy !== undefined) next.stop(generation.stoppedBy);
-        else if (call.isExpired) next.stop('fenced');
+        generation.startCall(next);
+        if (generation.stoppedBy === undefined && call.isExpired) next.stop('fenced');
         call = next;
         continue;
       }
@@ -198,14 +196,11 @@ export class GenerationRunner {
   private async callEngine(generation: Generation, call: MovableCall, lease: Lease): Promise<Generated> {
     const { tokens } = generation;
     const start = tokens.count;
-    const isFirst = generation.attempts === 0 && start === 0;
+    const isFirst = generation.calls.attempts === 0 && start === 0;
     const begun = isFirst ? undefined : await this.pacer.enter(lease.serverId, call.stopSignal);
     let generated: Generated;
     try {
-      generation.attempts += 1;
-      generation.calledAt = performance.now();
-      generation.serverId = lease.serverId;
-      generation.model = lease.model;
+      generation.calls.start(lease);
       const request = buildEngineRequest(generation, lease);
       if (generation.input.passed !== undefined) {
         const { engineRequestId } = request;
@@ -214,14 +209,9 @@ export class GenerationRunner {
       } else {
         generated = await this.calls.run(call, lease, request, tokens, {
           onTokens: (increment) => {
-            if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
-            generation.countPrompt(increment.promptTokens, start);
-            if (increment.tokenCount > 0) {
-              begun?.();
-              generation.firstTokenAt ??= performance.now();
-            }
+            if (increment.tokenCount > 0) begun?.();
             this.metrics.tokens.inc(increment.tokenCount);
-            generation.changed();
+            generation.receive(increment, start);
           },
           readsAtOnce: () => generation.isWatchedForLess(this.config.streamBurstsAfterMs),
           experts: generation.experts,
@@ -231,30 +221,9 @@ export class GenerationRunner {
     } finally {
       begun?.();
     }
-    this.describe(generation, generated, lease, start);
+    const { weightVersion } = lease;
+    generation.report.takeResult(generated.result, { start, end: tokens.count, weightVersion });
     return generated;
-  }
-
-  /** Takes the report of the engine on the tokens of a call: weights, usage, further fields. */
-  private describe(generation: Generation, { result }: Generated, lease: Lease, start: number): void {
-    generation.descriptions += 1;
-    const fields = result?.engineFields ?? {};
-    const { weight_version: scalar, weight_versions: list } = fields;
-    const end = generation.tokens.count;
-    const spans = reportedSpans(list, scalar, end - start);
-    for (const { version, start: from, end: to } of spans) generation.addSpan(version, start + from, start + to);
-    if (spans.length === 0 && end > start) {
-      generation.addSpan(String(lease.weightVersion), start, end);
-      generation.isVersionReported = false;
-    }
-    if (result === undefined) return;
-    generation.engineFields = scalar === undefined && list === undefined ? fields : withoutWeights(fields);
-    const { promptTokens, cachedTokens } = result.usage ?? {};
-    if (!isCount(promptTokens, start, LIMITS.maxTokens)) return;
-    // The prompt of a continued call contains the tokens of the calls before.
-    generation.promptTokens = promptTokens! - start;
-    if (!isCount(cachedTokens ?? 0, 0, LIMITS.maxTokens)) return;
-    generation.cachedTokens ??= Math.min(cachedTokens ?? 0, generation.promptTokens);
   }
 
   private findEnd(generation: Generation, call: MovableCall, generated: Generated): GenerationEnd | undefined {
@@ -287,8 +256,4 @@ export class GenerationRunner {
       return STAYS.some((code) => isBroomwagonError(error, code)) ? lease : undefined;
     }
   }
-}
-
-function withoutWeights({ weight_version: _scalar, weight_versions: _list, ...others }: Record<string, unknown>) {
-  return others;
 }

@@ -1,4 +1,4 @@
-import type { GenerationInput } from './generation';
+import type { GenerationInput } from './generation-input';
 
 /** A request for at most 9 tokens whose response may be continued. */
 export const INPUT: GenerationInput = {

@@ -22,12 +22,12 @@ it.each([true, false])('restores whether the engine has reported the weights: %s
   const [before, after] = [saves(), saves()];
   before.begin(first, undefined);
   first.restore(restored());
-  first.addSpan('3', 0, 2);
-  first.isVersionReported = isReported;
+  const engineFields = isReported ? { weight_version: '3' } : {};
+  first.report.takeResult({ engineFields }, { start: 0, end: 2, weightVersion: 3 });
   expect(await before.keep(first)).toBe(true);
   after.begin(second, JSON.parse(saved.get('t\nr')!));
-  expect([second.tokens.allIds, second.spans]).toEqual([[5, 6], [{ version: '3', start: 0, end: 2 }]]);
-  expect(second.isVersionReported).toBe(isReported);
+  expect([second.tokens.allIds, second.report.spans]).toEqual([[5, 6], [{ version: '3', start: 0, end: 2 }]]);
+  expect(second.report.isVersionReported).toBe(isReported);
 });
 
 it('restores a chat that has ended, also without token ids', async () => {
@@ -40,13 +40,16 @@ it('restores a chat that has ended, also without token ids', async () => {
     tokenCount: 2,
     choice: { delta: { reasoning: 'b', content: 'a' }, finish_reason: 'stop' },
   });
-  Object.assign(first, { serverId: 's', cachedTokens: 1, engineFields: { more: [1] } });
+  first.calls.start({ serverId: 's', model: 'm' });
+  const usage = { promptTokens: 3, completionTokens: 2, cachedTokens: 1 };
+  first.report.takeResult({ engineFields: { more: [1] }, usage }, { start: 0, end: 2, weightVersion: 3 });
   expect(await saves().keepWhole(first, { reason: 'stop', matched: 7 })).toBe(true);
   saves().begin(second, JSON.parse(saved.get('t\nr')!));
   for (const one of [first, second]) {
     expect(one.tokens.message).toMatchObject({ finishReason: 'stop', isInContent: true });
     expect(one.tokens.message!.after()).toEqual({ reasoning: 'b', content: 'a' });
-    expect(one).toMatchObject({ serverId: 's', cachedTokens: 1, engineFields: { more: [1] } });
+    expect(one.calls).toMatchObject({ serverId: 's', model: 'm' });
+    expect(one.report).toMatchObject({ promptTokens: 3, cachedTokens: 1, fields: { more: [1] } });
     expect([one.tokens.count, one.tokens.text, one.tokens.allIds]).toEqual([2, 'a', undefined]);
   }
   expect(second.restoredEnd).toEqual({ reason: 'stop', matched: 7 });
@@ -88,13 +91,13 @@ it('restores an answer that is passed on, unless it is too large', async () => {
   saved.clear();
   const [first, second] = [generation(), generation()];
   const pieces = ['data: ü', '\n\n'].map((text) => Buffer.from(text));
-  first.answer = { status: 200, contentType: 'text/event-stream', isWhole: false, pieces };
+  for (const piece of pieces) first.addPiece(piece, 'text/event-stream');
   expect(await saves().keepWhole(first, { reason: 'stop' })).toBe(true);
   saves().begin(second, JSON.parse(saved.get('t\nr')!));
   expect(second.answer).toMatchObject({ status: 200, contentType: 'text/event-stream', isWhole: false });
   expect(Buffer.concat(second.answer!.pieces).toString()).toBe('data: ü\n\n');
   expect(second.restoredEnd).toEqual({ reason: 'stop' });
   saved.clear();
-  first.answer.pieces = [Buffer.alloc(4 * 1_048_576 + 1)];
+  first.addPiece(Buffer.alloc(4 * 1_048_576 + 1), 'text/event-stream');
   expect([await saves().keepWhole(first, { reason: 'stop' }), saved.size]).toEqual([false, 0]);
 });

@@ -3,7 +3,8 @@ import { PartialStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { buildContinuation } from './continuation';
-import type { Generation, GenerationEnd, RestoredTokens, WholeResponse } from './generation';
+import type { Generation } from './generation';
+import type { GenerationEnd, RestoredTokens, WholeResponse } from './response-parts';
 
 /** Time for which saved tokens are kept for a client that repeats its request, milliseconds. */
 const KEPT_MS = 600_000;
@@ -70,10 +71,12 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
    * @returns whether the response is kept. Never throws.
    */
   async keepWhole(generation: Generation, end: GenerationEnd): Promise<boolean> {
-    const { tokens, serverId, model, cachedTokens, engineFields, recording, promptTokenIds } = generation;
+    const { tokens, calls, report, recording } = generation;
     if (end.reason === 'error' || generation.experts !== undefined) return false;
     const answer = toSavedAnswer(generation);
     if (generation.answer !== undefined && answer === undefined) return false;
+    const { serverId, model } = calls;
+    const { cachedTokens, fields: engineFields, promptTokenIds } = report;
     const whole = { end, tokenCount: tokens.count, serverId, model, cachedTokens, engineFields, recording, answer };
     await this.write(generation, { ...buildPartial(generation), promptTokenIds, whole });
     return true;
@@ -99,11 +102,11 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private async save(generation: Generation): Promise<void> {
-    const { tokens, promptTokenIds } = generation;
+    const { tokens, report } = generation;
     if (tokens.isComplete || buildContinuation(generation) === undefined) return;
     const partial = buildPartial(generation);
     if (partial.tokenIds === undefined) return;
-    await this.write(generation, { ...partial, ...(tokens.message && { promptTokenIds }) });
+    await this.write(generation, { ...partial, ...(tokens.message && { promptTokenIds: report.promptTokenIds }) });
   }
 
   private async write(generation: Generation, partial: Partial): Promise<void> {
@@ -116,7 +119,8 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 }
 
-function buildPartial({ tokens, repeat, spans, isVersionReported, promptTokens }: Generation): Partial {
+function buildPartial({ tokens, repeat, report }: Generation): Partial {
+  const { spans, isVersionReported, promptTokens } = report;
   const { allIds: tokenIds, allLogprobs: logprobs, text, message, names } = tokens;
   const more = { message: message?.saved, names: names?.from(0) };
   return { digest: repeat!.digest, tokenIds, text, logprobs, promptTokens, spans, isVersionReported, ...more };

@@ -20,10 +20,7 @@ export async function runPassed(
   { engineRequestId, onTokens }: PassedRun,
 ): Promise<Generated> {
   const onPiece = (piece: Buffer, contentType: string): void => {
-    generation.firstTokenAt ??= performance.now();
-    generation.answer ??= { status: 200, contentType, pieces: [], isWhole: false };
-    generation.answer.pieces.push(piece);
-    generation.changed();
+    generation.addPiece(piece, contentType);
   };
   const request = { ...generation.input.passed!, engineRequestId };
   const passed = await calls.pass(call, lease, request, onPiece);
@@ -34,13 +31,13 @@ export async function runPassed(
   if (finishReason === 'aborted' && generation.input.continuesEngineAborts && generation.answer === undefined) {
     return { tokenCount: 0, stoppedByEngine: true };
   }
-  generation.answer ??= { status, contentType, pieces: [body], isWhole: true };
+  generation.passAnswer({ status, contentType, body, isWhole: true });
   if (status !== 200) {
     return { tokenCount: 0, error: new BroomwagonError('ENGINE_REJECTED', `The engine answered ${status}`) };
   }
   onTokens(tokenCount);
-  generation.firstTokenAt ??= performance.now();
-  generation.promptTokenIds ??= result.promptTokenIds;
+  generation.calls.receive();
+  generation.report.takePromptIds(result.promptTokenIds);
   if (tokenIds !== undefined) generation.tokens.take({ ...result, isLast: true });
   const ended = finishReason === 'aborted' ? { stoppedByEngine: true as const } : { finishReason };
   return { tokenCount, result: { ...result, finishReason }, ...ended };

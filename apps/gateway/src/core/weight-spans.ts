@@ -1,5 +1,11 @@
 import { isCount } from '../fields/read-fields';
-import type { WeightSpan } from './generation';
+
+/** Tokens [start, end) of a response, and the weights that generated them. */
+export interface WeightSpan {
+  version: string;
+  start: number;
+  end: number;
+}
 
 /**
  * The weights of the tokens of a call, as its engine has reported them: a list of spans, else one version for all

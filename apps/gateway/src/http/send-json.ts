@@ -15,14 +15,14 @@ export function sendJson(response: ServerResponse, status: number, body: object)
 }
 
 /** Ends a response with a text, or with parts that are not copied. */
-export function endWith(response: ServerResponse, text: string | (string | Buffer)[]): void {
+export function endWith(response: ServerResponse, text: string | readonly (string | Buffer)[]): void {
   // Node sends a text together with the headers in one write.
   if (typeof text === 'string') return void response.end(text);
   writeParts(response, text);
   response.end();
 }
 
-export function writeParts(response: ServerResponse, parts: (string | Buffer)[]): void {
+export function writeParts(response: ServerResponse, parts: readonly (string | Buffer)[]): void {
   response.cork();
   for (const part of parts) if (part.length > 0) response.write(part);
   process.nextTick(() => response.uncork());

@@ -1,13 +1,17 @@
 /** Record of a generation in the trajectory of its session. */
-export interface Recording {
-  job: string;
-  turn?: number;
+export type Recording = Turn & TurnState;
+
+interface Turn {
+  readonly job: string;
+  readonly turn?: number;
   /** Number of the turn for clients; absent: `turn` is the number. */
-  number?: number;
+  readonly number?: number;
   /** Stamp of the pool when the turn began, and later when it was recorded. */
-  stamp?: string;
-  /** `pending` until the end; `missing`: the reason is in `reason`. */
-  state: 'pending' | 'recorded' | 'missing';
-  /** Code of the error. */
-  reason?: string;
+  readonly stamp?: string;
 }
+
+/** `pending` until the end of the response; with a reason if the turn cannot be recorded. A reason is an error code. */
+type TurnState =
+  | { readonly state: 'pending'; readonly reason?: string }
+  | { readonly state: 'recorded'; readonly reason?: undefined }
+  | { readonly state: 'missing'; readonly reason: string };

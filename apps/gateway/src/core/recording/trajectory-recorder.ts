@@ -5,7 +5,9 @@ import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore, toTrajectoryId, TrajectoryStore, type TurnRecord, type TurnTokens } from '@broomwagon/state';
 import { GatewayConfig } from '../../gateway.config';
 import { GatewayMetrics } from '../../gateway-metrics';
-import type { Generation, GenerationEnd } from '../generation';
+import type { Generation } from '../generation';
+import type { GenerationEnd } from '../response-parts';
+import type { Recording } from './recording';
 import { describeMessages, toTurnChat } from './turn-messages';
 import { findParent, getMessages, buildSequence } from './turn-sequence';
 
@@ -48,11 +50,12 @@ export class TrajectoryRecorder {
   /**
    * Begins a turn before the first call of an engine: a recorded turn needs token ids and log probabilities. Never
    * throws.
+   * @returns undefined if the session is not recorded
    */
-  async begin(generation: Generation): Promise<void> {
+  async begin(generation: Generation): Promise<Recording | undefined> {
     const { tokenId, recordFor, uid, repeat } = generation;
     const { sessionId } = generation.input.placement;
-    if (sessionId === undefined) return;
+    if (sessionId === undefined) return undefined;
     const identity = createHash('sha256')
       .update(repeat === undefined ? uid : `${repeat.key}${repeat.digest}`)
       .digest('hex');
@@ -62,49 +65,65 @@ export class TrajectoryRecorder {
       if (recordFor !== undefined) await this.open(sessionId, tokenId, recordFor);
       const seen = { stamp: this.trajectories.seenStamp(this.config.pool) };
       const { job, refusal, ...begun } = await this.trajectories.begin(this.config.pool, { ...turnOf, ...seen });
-      if (job !== undefined) generation.recording = { job, ...begun, state: 'pending', reason: refusal };
+      return job === undefined ? undefined : { job, ...begun, state: 'pending', reason: refusal };
     } catch (error) {
-      // Unless the client has sent it, nobody knows whether the session is recorded.
-      if (recordFor !== undefined) generation.recording = { job: '', state: 'pending', reason: getErrorCode(error) };
       this.logger.warn({ id: generation.id }, `The turn was not begun: ${(error as Error).message}`);
+      // Unless the client has sent it, nobody knows whether the session is recorded.
+      return recordFor === undefined ? undefined : { job: '', state: 'pending', reason: getErrorCode(error) };
     }
   }
 
-  /** Records a turn before its client gets the end of the response: its next turn extends this one. Never throws. */
-  async record(generation: Generation, end: GenerationEnd): Promise<void> {
+  /**
+   * Records a turn before its client gets the end of the response: its next turn extends this one. Never throws.
+   * @returns the recording with its final state
+   */
+  async record(generation: Generation, end: GenerationEnd): Promise<Recording | undefined> {
     const { recording } = generation;
-    if (recording === undefined) return;
-    const { turn } = recording;
+    if (recording === undefined) return undefined;
+    const { job, turn, number } = recording;
+    let { stamp } = recording;
     let reason = recording.reason ?? (end.reason === 'error' ? end.error.code : undefined);
     if (reason === undefined && turn !== undefined) {
       try {
-        reason = await this.store(generation, end, turn);
+        ({ reason, stamp = stamp } = await this.store(generation, end, job, turn));
       } catch (error) {
         reason = getErrorCode(error);
         this.logger.warn({ id: generation.id, err: error }, 'The turn was not recorded');
       }
     }
-    recording.state = reason === undefined ? 'recorded' : 'missing';
-    recording.reason = reason;
     this.metrics.turns.inc({ outcome: reason ?? 'recorded' });
-    if (reason === undefined || turn === undefined) return;
-    const missed = { id: getTrajectoryId(generation), turn, generation: generation.uid, error: reason };
-    await this.trajectories.miss(this.config.pool, missed).catch((error: Error) => {
-      this.logger.warn({ id: generation.id }, `The reason of a missing turn was not noted: ${error.message}`);
+    if (reason === undefined) return { job, turn, number, stamp, state: 'recorded' };
+    if (turn !== undefined) await this.reportMissing(generation, turn, reason);
+    return { job, turn, number, stamp, state: 'missing', reason };
+  }
+
+  private async reportMissing(generation: Generation, turn: number, error: string): Promise<void> {
+    const missed = { id: getTrajectoryId(generation), turn, generation: generation.uid, error };
+    await this.trajectories.miss(this.config.pool, missed).catch((cause: Error) => {
+      this.logger.warn({ id: generation.id }, `The reason of a missing turn was not noted: ${cause.message}`);
     });
   }
 
-  /** @returns the reason why the turn was not recorded @throws BroomwagonError errors of the payload store */
-  private async store(generation: Generation, end: GenerationEnd, turn: number): Promise<string | undefined> {
+  /**
+   * @returns the reason if the turn was not recorded, and the stamp of the last try
+   * @throws BroomwagonError errors of the payload store
+   */
+  private async store(
+    generation: Generation,
+    end: GenerationEnd,
+    job: string,
+    turn: number,
+  ): Promise<{ reason?: string; stamp?: string }> {
     const promptTokenIds = getPromptIds(generation);
     const { allIds: tokenIds, allLogprobs: logprobs } = generation.tokens;
-    if (promptTokenIds === undefined) return 'NO_PROMPT_IDS';
-    if (tokenIds === undefined) return 'NO_TOKEN_IDS';
+    if (promptTokenIds === undefined) return { reason: 'NO_PROMPT_IDS' };
+    if (tokenIds === undefined) return { reason: 'NO_TOKEN_IDS' };
     const id = getTrajectoryId(generation);
     const { pool } = this.config;
     const messages = this.config.recordMessages ? generation.input.prompt.messages : undefined;
     const described = messages && describeMessages(messages);
     const sequence = buildSequence([...promptTokenIds, ...tokenIds], generation.uid, described);
+    let lastStamp: string | undefined;
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const { sequences } = await this.trajectories.sequences(pool, { id });
       const parent = findParent(promptTokenIds, sequences);
@@ -112,7 +131,7 @@ export class TrajectoryRecorder {
       const response = generation.tokens.message?.whole();
       const chat = messages && response && toTurnChat(messages, response, parent && getMessages(parent.sequence));
       const payload: TurnTokens = { promptTokenIds: added, tokenIds, logprobs, chat };
-      const name = { pool, job: encodeId(generation.recording!.job), owner: `trajectory/${id}` };
+      const name = { pool, job: encodeId(job), owner: `trajectory/${id}` };
       const named = { ...name, name: `${turn}.${randomBytes(8).toString('hex')}` };
       const bytes = Buffer.from(JSON.stringify(payload));
       const ref = await withRetry(() => this.payloads.put(named, bytes), { deadlineMs: STORE_DEADLINE_MS });
@@ -124,8 +143,8 @@ export class TrajectoryRecorder {
         promptTokens: added.length,
         responseTokens: tokenIds.length,
         finishReason: end.reason,
-        weights: generation.spans,
-        isVersionReported: generation.isVersionReported,
+        weights: [...generation.report.spans],
+        isVersionReported: generation.report.isVersionReported,
       };
       const { outcome, stamp } = await this.trajectories.record(pool, {
         id,
@@ -137,11 +156,11 @@ export class TrajectoryRecorder {
         sequence,
         ...(parent && { parent: parent.turn, parentSequence: parent.sequence }),
       });
-      generation.recording!.stamp = stamp;
-      if (outcome === 'recorded') return undefined;
-      if (outcome !== 'changed') return outcome.toUpperCase();
+      lastStamp = stamp;
+      if (outcome === 'recorded') return { stamp };
+      if (outcome !== 'changed') return { reason: outcome.toUpperCase(), stamp };
     }
-    return 'CHANGED';
+    return { reason: 'CHANGED', stamp: lastStamp };
   }
 }
 
@@ -152,8 +171,9 @@ function getTrajectoryId({ input }: Generation): string {
 /**
  * Prompt token ids. If the engine did not report them first, they are in its last answer, before the continued tokens.
  */
-function getPromptIds({ promptTokenIds, engineFields, promptTokens }: Generation): number[] | undefined {
-  const { prompt_token_ids: ids } = engineFields;
+function getPromptIds({ report }: Generation): number[] | undefined {
+  const { promptTokenIds, promptTokens, fields } = report;
+  const { prompt_token_ids: ids } = fields;
   return promptTokenIds ?? (Array.isArray(ids) ? (ids as number[]).slice(0, promptTokens) : undefined);
 }
 

@@ -68,7 +68,7 @@ export class ChatFormat implements Format {
     };
   }
 
-  private promptIds({ promptTokenIds }: Generation): object {
+  private promptIds({ report: { promptTokenIds } }: Generation): object {
     return this.shape.hasTokenIds && promptTokenIds !== undefined ? { prompt_token_ids: promptTokenIds } : {};
   }
 }
@@ -89,7 +89,7 @@ export function getMatchedStop({ end, input }: Generation): string | number | un
 
 /** Tokens of all choices, which share one prompt. */
 export function toChatUsage(choices: Generation[]): object {
-  const [{ cachedTokens }] = choices as [Generation];
+  const { cachedTokens } = choices[0]!.report;
   return {
     ...sumUsage(choices, [choices[0]!]),
     ...(cachedTokens && { prompt_tokens_details: { cached_tokens: cachedTokens } }),
@@ -99,13 +99,17 @@ export function toChatUsage(choices: Generation[]): object {
 function toFinishFields(generation: Generation): object {
   const reason = getFinishReason(generation);
   if (reason === null) return { finish_reason: null };
-  return { finish_reason: reason, stop_reason: getMatchedStop(generation) ?? null, weight_versions: generation.spans };
+  return {
+    finish_reason: reason,
+    stop_reason: getMatchedStop(generation) ?? null,
+    weight_versions: generation.report.spans,
+  };
 }
 
 /** Fields of the engine that are not parts of the message. */
-function toChoiceFields({ engineFields, tokens }: Generation): object {
+function toChoiceFields({ report, tokens }: Generation): object {
   const inMessage = tokens.message!.after();
   return Object.fromEntries(
-    Object.entries(engineFields).filter(([name]) => name !== 'prompt_token_ids' && !Object.hasOwn(inMessage, name)),
+    Object.entries(report.fields).filter(([name]) => name !== 'prompt_token_ids' && !Object.hasOwn(inMessage, name)),
   );
 }

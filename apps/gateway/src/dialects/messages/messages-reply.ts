@@ -116,7 +116,8 @@ function toStopFields(generation: Generation): object {
   return { stop_reason: reason && (STOP_REASONS[reason] ?? reason), stop_sequence: null };
 }
 
-function toUsage({ promptTokens, promptTokenIds, cachedTokens = 0, tokens }: Generation): object {
+function toUsage({ report, tokens }: Generation): object {
+  const { promptTokens, promptTokenIds, cachedTokens = 0 } = report;
   const input = promptTokens ?? promptTokenIds?.length ?? 0;
   return {
     input_tokens: input - cachedTokens,

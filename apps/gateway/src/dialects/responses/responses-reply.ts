@@ -147,7 +147,8 @@ function toStatus(generation: Generation): { status: string; reason?: string } {
   return reason === 'abort' ? { status: 'cancelled', reason } : { status: 'completed' };
 }
 
-function toUsage({ promptTokens, promptTokenIds, cachedTokens = 0, tokens }: Generation): object {
+function toUsage({ report, tokens }: Generation): object {
+  const { promptTokens, promptTokenIds, cachedTokens = 0 } = report;
   const input = promptTokens ?? promptTokenIds?.length ?? 0;
   return {
     input_tokens: input,

@@ -33,9 +33,9 @@ it('writes running chunks in the same way as the last chunk, whatever calls of e
         expect(JSON.parse(chunk(from))).toEqual(JSON.parse(expected));
         from = { tokens: tokens.count, characters: tokens.textLength };
         if (fields === undefined) continue;
-        generation.engineFields = fields;
-        generation.addSpan(version, from.tokens - tokenCount, from.tokens);
-        generation.descriptions += 1;
+        const engineFields = { ...fields, weight_version: version };
+        const made = { start: tokens.count - tokenCount, end: tokens.count, weightVersion: 0 };
+        generation.report.takeResult({ engineFields }, made);
       }
     }),
     { numRuns: 40 * inject('runsFactor') },

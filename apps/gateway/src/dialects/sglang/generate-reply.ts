@@ -1,4 +1,5 @@
-import type { Generation, GenerationEnd } from '../../core/generation';
+import type { Generation } from '../../core/generation';
+import type { GenerationEnd } from '../../core/response-parts';
 import type { Position } from '../../answers/format';
 
 /** An answer of `/generate`, or a chunk of its stream, with the tokens after `from`. */
@@ -12,13 +13,13 @@ export function buildReply(generation: Generation, from: Position): object {
 
 /** Writes chunks like {@link buildReply} until the response has ended; rarely changing parts are kept as text. */
 export function runningReply(generation: Generation, index?: number): (from: Position) => string {
-  const { tokens, input } = generation;
+  const { tokens, input, report } = generation;
   const end = index === undefined ? '' : `,"index":${index}`;
   let description = -1;
   let meta = '';
   return (from) => {
-    if (description !== generation.descriptions) {
-      description = generation.descriptions;
+    if (description !== report.changes) {
+      description = report.changes;
       meta = JSON.stringify(describe(generation)).slice(1, -1);
     }
     const ids = tokens.idsFrom(from.tokens);
@@ -38,22 +39,23 @@ function buildMeta(generation: Generation, from: Position): object {
     describe(generation),
     { completion_tokens: tokens.count },
     logprobs && { output_token_logprobs: toLogprobEntries(logprobs, tokens.idsFrom(from.tokens)) },
-    end && { e2e_latency: (performance.now() - generation.startedAt) / 1_000 },
+    end && { e2e_latency: (performance.now() - generation.calls.startedAt) / 1_000 },
   );
 }
 
 /** The part of `meta_info` that changes only between calls of engines, and at the end. */
 function describe(generation: Generation): object {
-  const { input, spans, end } = generation;
+  const { input, report, end } = generation;
+  const { spans } = report;
   const version = spans.at(-1)?.version;
   return Object.assign(
     {},
-    generation.engineFields,
+    report.fields,
     {
       id: generation.id,
       finish_reason: end === undefined ? null : toFinishReason(generation, end),
-      prompt_tokens: generation.promptTokens ?? input.prompt.promptTokenIds?.length ?? 0,
-      cached_tokens: generation.cachedTokens ?? 0,
+      prompt_tokens: report.promptTokens ?? input.prompt.promptTokenIds?.length ?? 0,
+      cached_tokens: report.cachedTokens ?? 0,
     },
     version !== undefined && { weight_version: version, weight_versions: spans },
   );

@@ -1,14 +1,15 @@
-import type { Generation, GenerationEnd } from '../../core/generation';
+import type { Generation } from '../../core/generation';
+import type { GenerationEnd } from '../../core/response-parts';
 
 /** Model name of an answer: from the client, else from the engine, else from `/v1/models`. */
-export function toModelName(named: string | undefined, { model = 'default' }: Generation): string {
-  return named ?? model;
+export function toModelName(named: string | undefined, { calls }: Generation): string {
+  return named ?? calls.model ?? 'default';
 }
 
 /** Finish reason of a choice, and its weights at its end. */
-export function toFinishFields({ end, spans }: Generation): object {
+export function toFinishFields({ end, report }: Generation): object {
   if (end === undefined) return { finish_reason: null };
-  return { finish_reason: end.reason, ...toStopFields(end), weight_versions: spans };
+  return { finish_reason: end.reason, ...toStopFields(end), weight_versions: report.spans };
 }
 
 function toStopFields(end: GenerationEnd): object {
@@ -26,6 +27,6 @@ export function sumUsage(choices: Generation[], prompts: Generation[] = choices)
   };
 }
 
-function countPromptTokens({ promptTokens, input }: Generation): number {
-  return promptTokens ?? input.prompt.promptTokenIds?.length ?? 0;
+function countPromptTokens({ report, input }: Generation): number {
+  return report.promptTokens ?? input.prompt.promptTokenIds?.length ?? 0;
 }

@@ -60,8 +60,8 @@ export class CompletionFormat implements Format {
   }
 
   private choice(generation: Generation, from: Position, index: number): object {
-    const { tokens, engineFields } = generation;
-    const { prompt_token_ids: _prompt, kv_transfer_params: _transfer, ...fields } = engineFields;
+    const { tokens, report } = generation;
+    const { prompt_token_ids: _prompt, kv_transfer_params: _transfer, ...fields } = report.fields;
     const ids = tokens.idsFrom(from.tokens);
     return {
       ...fields,
@@ -84,13 +84,14 @@ function buildLogprobs({ input, tokens }: Generation, from: Position): object | 
 }
 
 /** Prompt token ids. For a prompt of text, they are in the last answer of the engine, before the continued tokens. */
-function toPromptIdFields({ input, engineFields, end, promptTokens }: Generation, from: Position): object {
+function toPromptIdFields({ input, report, end }: Generation, from: Position): object {
   const given = input.prompt.promptTokenIds;
   if (given !== undefined) return from === BEGIN ? { prompt_token_ids: given } : {};
-  const { prompt_token_ids: ids } = engineFields;
-  return end !== undefined && Array.isArray(ids) ? { prompt_token_ids: ids.slice(0, promptTokens) } : {};
+  const { prompt_token_ids: ids } = report.fields;
+  return end !== undefined && Array.isArray(ids) ? { prompt_token_ids: ids.slice(0, report.promptTokens) } : {};
 }
 
-function toTransferFields({ engineFields: { kv_transfer_params: transfer } }: Generation): object {
+function toTransferFields({ report }: Generation): object {
+  const { kv_transfer_params: transfer } = report.fields;
   return transfer === undefined ? {} : { kv_transfer_params: transfer };
 }

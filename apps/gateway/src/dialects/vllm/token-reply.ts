@@ -5,7 +5,7 @@ import { toFinishFields, sumUsage } from './choice-fields';
 /** An answer of `/inference/v1/generate`, or a chunk of its stream, with the tokens after `from`. */
 export function buildTokenReply(generation: Generation, from: Position) {
   const { tokens, end, input } = generation;
-  const { prompt_token_ids: _prompt, kv_transfer_params: transfer, ...fields } = generation.engineFields;
+  const { prompt_token_ids: _prompt, kv_transfer_params: transfer, ...fields } = generation.report.fields;
   const ids = tokens.idsFrom(from.tokens) ?? [];
   const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
   const choice: Record<string, unknown> = {
