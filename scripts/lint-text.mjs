@@ -22,7 +22,6 @@ const WORDS = {
   void: 'expired',
 };
 const ALLOWED = [
-  [/^lab\/models\/src\/prompt-lengths\//, 'checkpoint'], // a checkpoint of a model
   [/^lab\/bench\/src\/cost\/build\.ts$/, 'checkpoints'], // a folder of older builds
   [/^(libs\/testing|test)\//, 'zombie'], // a process
 ];

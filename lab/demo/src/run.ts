@@ -12,7 +12,7 @@ import { toTailPolicy } from './options/tail-options';
 import type { TrainerOptions } from './options/trainer-options';
 import { ProgressDisplay } from './progress/progress-display';
 import { renderMissing, renderReconciled, renderStep } from './progress/progress-view';
-import { EXAMPLE_PROMPTS } from './prompts/example-prompts';
+import { EXAMPLE_PROMPTS } from './prompts/data-set';
 import type { PromptRecord } from '../../reference-trainer/src/prompts/prompt-record';
 import { sumEngineSeconds, invalidities, computeSpeedup, computeTailShare } from './report/arithmetic';
 import { AutoChoices } from './report/auto-report';

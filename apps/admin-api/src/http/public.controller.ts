@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Controller, Get, Header } from '@nestjs/common';
-import { VERSION } from '@broomwagon/platform';
-import { OPENAPI_TEXT } from './openapi-file';
+import { VERSION, PROJECT_ROOT } from '@broomwagon/platform';
+
+/** Text of docs/protocol/openapi.json. */
+const OPENAPI_TEXT = readFileSync(join(PROJECT_ROOT, 'docs/protocol/openapi.json'), 'utf8');
 
 /** Routes without a token, besides the health routes; none of them shows data of a pool. */
 @Controller()

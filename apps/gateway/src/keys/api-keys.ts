@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, type Integer, type Role, type TokenStatus } from '@broomwagon/contracts';
 import { CredentialStore, TokenCache } from '@broomwagon/state';
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { GatewayConfig } from '../gateway.config';
 import { decodeUtf8 } from '../fields/read-fields';
 import { refuseOtherSites } from './other-sites';
-import { RequestLimits } from './request-limits';
 
 /** `Bearer <token>`, or `Bearer <token>.<session>` for clients that can set only their key. */
 const BEARER = /^Bearer ([\w-]{1,128})(?:\.(.+))?$/i;
@@ -63,5 +63,24 @@ export class ApiKeys {
     const { tokenId, role, maxGenerations, maxPerMinute } = found;
     if (maxPerMinute !== undefined) await this.limits.take(tokenId, maxPerMinute);
     return { tokenId, role, maxGenerations, sessionId };
+  }
+}
+
+/** Limits of requests of keys per minute, counted in this replica. */
+class RequestLimits {
+  private readonly limiters = new Map<number, RateLimiterMemory>();
+
+  /** @param most maximum requests of the key in a minute @throws BroomwagonError RATE_LIMITED */
+  async take(tokenId: string, most: number): Promise<void> {
+    const limiter = this.limiters.get(most) ?? new RateLimiterMemory({ points: most, duration: 60 });
+    this.limiters.set(most, limiter);
+    try {
+      await limiter.consume(tokenId);
+    } catch (refusal) {
+      if (!(refusal instanceof RateLimiterRes)) throw refusal;
+      throw new BroomwagonError('RATE_LIMITED', `The key may send ${most} requests in a minute`, {
+        retryAfterMs: refusal.msBeforeNext,
+      });
+    }
   }
 }

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUUID, createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import {
   BroomwagonError,
@@ -18,7 +18,6 @@ import { RoundSweeps } from './round-sweeps';
 import { checkGroups } from './check-groups';
 import { fitToContext } from './context-fit';
 import { ContextLengthService } from './context-length.service';
-import { groupDigest } from './group-digest';
 
 /** Maximum prompts stored at the same time. */
 const PROMPTS_AT_ONCE = 16;
@@ -147,4 +146,21 @@ export class SubmissionService {
 /** Hash of a prompt, equal in every epoch and job if the prompt comes inline or by the same id or reference. */
 function computePromptHash({ promptId, prompt, promptRef }: GroupSubmission): string {
   return promptHash(promptId ?? promptRef ?? JSON.stringify(prompt));
+}
+
+/**
+ * Digest of the contents of a group, whatever the order of its fields. A group id with the same digest is a repeat,
+ * with another digest a duplicate.
+ */
+function groupDigest(group: GroupSubmission): string {
+  const { groupId: _, ...contents } = group;
+  const text = JSON.stringify(canonical({ ...contents, sampling: contents.sampling ?? {} }));
+  return createHash('sha256').update(text).digest('base64url');
+}
+
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([, part]) => part !== undefined);
+  return entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, part]) => [name, canonical(part)]);
 }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { answerParent } from '../child';
 import { summarizeLatencies, type LatencySummary } from '../arithmetic';
-import { readCpuSeconds } from '../generator/cpu-time';
+import { readCpuSeconds } from '../generator/measurement';
 
 /** Jobs of the program. */
 export type ClientJob =

@@ -3,7 +3,7 @@ import { loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { median, medianRatio, significant } from '../arithmetic';
 import type { Child } from '../child';
-import { readCpuSeconds } from '../generator/cpu-time';
+import { readCpuSeconds } from '../generator/measurement';
 import { Progress } from '../progress';
 import type { Stage } from '../stage';
 import { plainTable } from '../table';

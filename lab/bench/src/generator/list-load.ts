@@ -1,5 +1,5 @@
 import { summarizeLatencies } from '../arithmetic';
-import { readCpuSeconds } from './cpu-time';
+import { readCpuSeconds } from './measurement';
 import type { JobResult, ListJob } from './jobs';
 import type { RunningLoad } from './loads';
 import type { NatsSocket } from './nats-socket';

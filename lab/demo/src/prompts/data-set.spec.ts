@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readPrompts } from '../../../reference-trainer/src/prompts/prompt-reader';
-import { selectDataSet } from './data-set';
-import { EXAMPLE_PROMPTS } from './example-prompts';
+import { selectDataSet, EXAMPLE_PROMPTS, checkPromptKinds } from './data-set';
+import type { FleetEngine } from '../../../reference-trainer/src/fleet/fleet';
 
 describe('choosing the data set', () => {
   const prompts = Array.from({ length: 100 }, (_, line) => ({ id: `p${line}`, line, prompt: { text: 'x' } }));
@@ -19,5 +19,28 @@ describe('choosing the data set', () => {
     const records = await readPrompts(EXAMPLE_PROMPTS);
     expect(records.length).toBeGreaterThanOrEqual(300);
     expect(new Set(records.map(({ domain }) => domain)).size).toBe(2);
+  });
+});
+
+const engine = (tokenIdsIn: boolean): FleetEngine => ({
+  serverId: 'e',
+  endpoint: 'http://127.0.0.1:1',
+  dialect: tokenIdsIn ? 'vllm' : 'openai',
+  capabilities: { tokenIdsIn },
+});
+const text = { id: 'a', line: 1, prompt: { text: 'x' } };
+const tokens = { id: 'b', line: 2, prompt: { promptTokenIds: [1] } };
+
+describe('checkPromptKinds', () => {
+  it('refuses token ids before anything starts when an engine takes text only', () => {
+    expect(() => checkPromptKinds([engine(true), engine(false)], [text, tokens])).toThrow(
+      /line 2 .*promptTokenIds, and http:\/\/127\.0\.0\.1:1 \(openai\)/,
+    );
+  });
+
+  it('accepts all other prompts and engines', () => {
+    checkPromptKinds([engine(false)], [text]);
+    checkPromptKinds([engine(true)], [text, tokens]);
+    checkPromptKinds([], [tokens]);
   });
 });

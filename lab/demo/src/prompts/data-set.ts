@@ -1,6 +1,11 @@
+import { join } from 'node:path';
 import { UsageError } from '../../../reference-trainer/src/usage-error';
 import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
 import type { PromptRecord } from '../../../reference-trainer/src/prompts/prompt-record';
+import type { FleetEngine } from '../../../reference-trainer/src/fleet/fleet';
+
+/** File with the prompts of a run without `--prompts`. */
+export const EXAMPLE_PROMPTS = join(__dirname, '../../examples/prompts.jsonl');
 
 /**
  * Selects the prompts to roll out: the first steps x groups of the file, or all.
@@ -22,4 +27,19 @@ export function selectDataSet(
     );
   }
   return prompts.slice(0, (steps ?? Math.min(DEFAULTS.steps, possible)) * groups);
+}
+
+/**
+ * Checks that all engines take all prompts: any engine may get any prompt, and the group of a refused prompt would fail
+ * for good.
+ * @throws UsageError naming the engine
+ */
+export function checkPromptKinds(engines: readonly FleetEngine[], prompts: readonly PromptRecord[]): void {
+  const withTokenIds = prompts.find(({ prompt }) => prompt.promptTokenIds !== undefined);
+  const textOnly = engines.find(({ capabilities }) => capabilities.tokenIdsIn === false);
+  if (withTokenIds === undefined || textOnly === undefined) return;
+  throw new UsageError(
+    `line ${withTokenIds.line} of the prompts has promptTokenIds, and ${textOnly.endpoint} (${textOnly.dialect}) ` +
+      'takes text and messages only',
+  );
 }

@@ -1,14 +1,13 @@
-import { writeFile } from 'node:fs/promises';
+import { writeFile, readFile } from 'node:fs/promises';
 import { Option, type Command } from 'commander';
-import { drawn, WRITTEN_TO } from './outputs';
+import { parseLengthTrace, type LengthTrace } from '@broomwagon/models';
+import { drawn, WRITTEN_TO, screenTable } from '../output/write-output';
 import { findFrontier, frontierRuns, meanFrontier } from '../frontier/frontier';
 import { frontierPlots, frontierTable } from '../frontier/draw-frontier';
 import { highest } from '../highest';
 import { htmlReport } from '../output/html-report';
 import { Progress } from '../output/progress';
-import { screenTable } from '../output/write-output';
 import { SETUPS, type Setup, type SetupName } from '../parameters';
-import { readTrace } from '../workload/read-trace';
 import { tracedWorkload } from '../workload/workload';
 import { numberList, wholeNumber } from './numbers';
 
@@ -61,4 +60,13 @@ export function frontierCommand(program: Command): void {
       console.log(`${WRITTEN_TO} ${await drawn(options.out, files)}`);
       if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(frontier, null, 2)}\n`);
     });
+}
+
+/**
+ * Reads recorded lengths from a file. @throws RangeError the file is neither .csv nor .jsonl, or has an invalid line
+ */
+async function readTrace(path: string): Promise<LengthTrace> {
+  const format = /\.(csv|jsonl)$/.exec(path)?.[1];
+  if (format === undefined) throw new RangeError(`${path}: expected a .csv or .jsonl file`);
+  return parseLengthTrace(await readFile(path, 'utf8'), format as 'csv' | 'jsonl', path);
 }

@@ -7,7 +7,7 @@ import { headlineJson, headlinePage, headlineText } from '../headlines/print-hea
 import { runHeadlines } from '../headlines/run-headlines';
 import { Progress } from '../output/progress';
 import { wholeNumber } from './numbers';
-import { drawn, WRITTEN_TO } from './outputs';
+import { drawn, WRITTEN_TO } from '../output/write-output';
 
 interface Options {
   seeds: number;

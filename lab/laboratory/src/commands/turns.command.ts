@@ -3,7 +3,7 @@ import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging
 import { Stage } from '../../../bench/src/stage';
 import { AgenticRun, type AgenticResult, type AgenticSetup } from '../agentic/agentic-run';
 import { RemoteBalancer } from '../agentic/remote-balancer';
-import { StaticHashRouter } from '../baselines/static-hash-router';
+import { StaticHashRouter } from '../baselines/routers';
 import { screenTable } from '../output/write-output';
 import { GUI_AGENT } from '../parameters';
 import { ProductionRouter } from '../routing/production-router';

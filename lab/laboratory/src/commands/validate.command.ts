@@ -10,7 +10,7 @@ import type { Report } from '../../../demo/src/report/report';
 import { readEvents } from '../events/recorded-run';
 import { recordedSeconds, replay } from '../events/what-if';
 import { svgPlot } from '../output/plot';
-import { screenTable } from '../output/write-output';
+import { screenTable, drawn, WRITTEN_TO } from '../output/write-output';
 import {
   meanTable,
   stepTable,
@@ -20,7 +20,6 @@ import {
 } from '../validation/validated-runs';
 import { addFleetOptions, toFleet, type FleetOptions } from './fleet-options';
 import { someNumber, wholeNumber } from './numbers';
-import { drawn, WRITTEN_TO } from './outputs';
 
 interface Options extends FleetOptions {
   policy: ValidatedPolicy[];

@@ -8,10 +8,9 @@ import { recordedPolicy, recordedSeconds, replay } from '../events/what-if';
 import { mean, type RunResult } from '../experiments/run-setup';
 import { highest } from '../highest';
 import { svgPlot } from '../output/plot';
-import { screenTable } from '../output/write-output';
+import { screenTable, drawn, WRITTEN_TO } from '../output/write-output';
 import { addFleetOptions, addSpeedOption, toFleet, type FleetOptions } from './fleet-options';
 import { numberList } from './numbers';
-import { drawn, WRITTEN_TO } from './outputs';
 
 interface Options extends FleetOptions {
   events: string;

@@ -1,7 +1,5 @@
 import { AgenticRun } from '../agentic/agentic-run';
-import { PerWorkerRouter } from '../baselines/per-worker-router';
-import { RandomRouter } from '../baselines/random-router';
-import { StaticHashRouter } from '../baselines/static-hash-router';
+import { PerWorkerRouter, RandomRouter, StaticHashRouter } from '../baselines/routers';
 import { AGENT_WORKERS, AGENTIC, GUI_AGENT } from '../parameters';
 import { ProductionRouter } from '../routing/production-router';
 import type { Router } from '../routing/router';

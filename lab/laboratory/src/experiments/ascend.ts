@@ -1,5 +1,5 @@
 import type { RebalancePolicy } from '@broomwagon/policies';
-import { ContiguousRouter } from '../baselines/contiguous-router';
+import { ContiguousRouter } from '../baselines/routers';
 import { SETUPS, type Setup } from '../parameters';
 import { TierMover } from '../rollout/tier-mover';
 import type { Experiment } from './experiment';

@@ -1,6 +1,5 @@
-import { ContiguousRouter } from '../baselines/contiguous-router';
+import { ContiguousRouter, unrouted } from '../baselines/routers';
 import { SeerDispatcher, type SeerKnowledge } from '../baselines/seer-dispatcher';
-import { unrouted } from '../baselines/unrouted';
 import { SETUPS } from '../parameters';
 import type { Experiment, Measures } from './experiment';
 import { runSetup } from './run-setup';

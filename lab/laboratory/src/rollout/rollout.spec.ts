@@ -4,7 +4,7 @@ import { ENGINE_PRESETS, LENGTH_PRESETS } from '@broomwagon/models';
 import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import { SeerDispatcher } from '../baselines/seer-dispatcher';
-import { unrouted } from '../baselines/unrouted';
+import { unrouted } from '../baselines/routers';
 import { makespanIdentity, simulatedMakespans } from '../experiments/oracle';
 import { ProductionRouter } from '../routing/production-router';
 import { generatedWorkload, type Workload } from '../workload/workload';

@@ -1,10 +1,11 @@
+import 'reflect-metadata';
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { type BroomwagonError, findPromptFault, LIMITS, type Prompt } from '@broomwagon/contracts';
+import { type BroomwagonError, findPromptFault, LIMITS, type Prompt, IsId, IsName } from '@broomwagon/contracts';
 import { type FieldError, validate } from '@broomwagon/messaging';
+import { IsObject, IsOptional } from 'class-validator';
 import { splitLines } from '../jsonl/lines';
 import { UsageError } from '../usage-error';
-import { PromptLine } from './prompt-line';
 import type { PromptRecord } from './prompt-record';
 
 /** Maximum size of a prompt, bytes of its JSON: the capacity of a payload. */
@@ -101,4 +102,17 @@ export function parsePromptLine(text: string, line: number, maxBytes = MAX_PROMP
   const bytes = Buffer.byteLength(JSON.stringify(prompt));
   if (bytes > maxBytes) return [`the prompt has ${bytes} bytes, more than the limit of ${maxBytes}`];
   return { id: entry.id ?? `line-${line}`, line, prompt, domain: entry.domain };
+}
+
+/** One line of a prompts file. The protocol defines the rules for ids and the contents of a prompt. */
+class PromptLine {
+  @IsOptional() @IsId() id?: string;
+  @IsOptional() @IsName() domain?: string;
+  @IsOptional() prompt?: unknown;
+  @IsOptional() messages?: unknown;
+  @IsOptional() promptTokenIds?: unknown;
+  /** Further fields of the engine's request, passed on unread. */
+  @IsOptional() @IsObject() engineFields?: Record<string, unknown>;
+  /** Reference answer, for the reader of the results that grades them; not sent anywhere. */
+  @IsOptional() answer?: unknown;
 }

@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { OnModuleDestroy } from '@nestjs/common';
 import type { ReadinessCheck } from '@broomwagon/contracts';
 import type { MessagingConnection, NatsTransport } from '@broomwagon/messaging';
-import { type HealthCheck, runCheck } from './run-check';
 
 /** Maximum time of a readiness check without a time of its own, milliseconds. */
 const CHECK_TIMEOUT_MS = 500;
@@ -107,4 +106,19 @@ function withTimeout(work: Promise<unknown>, timeoutMs: number): Promise<unknown
   // The loser of the race may reject later.
   late.catch(() => undefined);
   return Promise.race([work, late]);
+}
+
+/**
+ * Check of a condition that the service cannot work without. Rejects when it fails; a text is a warning beside success.
+ */
+export type HealthCheck = () => Promise<unknown>;
+
+/** Runs a check, and resolves with its outcome in any case. */
+export async function runCheck(check: string, run: HealthCheck): Promise<ReadinessCheck> {
+  try {
+    const warning = await run();
+    return { check, passes: true, reason: typeof warning === 'string' ? warning : undefined };
+  } catch (error) {
+    return { check, passes: false, reason: (error as Error).message };
+  }
 }

@@ -2,8 +2,7 @@ import { Controller, Get, Header } from '@nestjs/common';
 import { cutText } from '@broomwagon/contracts';
 import { HealthCheckService, HealthIndicatorService, type HealthCheckResult } from '@nestjs/terminus';
 import { Metrics } from '../metrics';
-import { HealthRegistry } from './health-registry';
-import { runCheck, type HealthCheck } from './run-check';
+import { HealthRegistry, runCheck, type HealthCheck } from './health-registry';
 
 /** Characters of a reason in a label. */
 const MAX_REASON_LENGTH = 160;

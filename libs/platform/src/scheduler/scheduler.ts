@@ -8,7 +8,6 @@ import {
 import type { PoolName } from '@broomwagon/contracts';
 import { ServiceConfig } from '../configuration/service.config';
 import { Metrics } from '../metrics';
-import { attemptAll } from './attempt-all';
 import { MethodFinder } from './method-finder';
 import { PeriodicTask } from './periodic-task';
 import { Periodically, Scheduled, type Schedule } from './periodic.decorators';
@@ -80,3 +79,10 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
 }
 
 type Work = (argument: PoolName | AbortSignal) => Promise<unknown>;
+
+/** Runs all works one after the other, also when one fails. @throws the first error, at the end */
+export async function attemptAll(works: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const work of works) await work().catch((error: unknown) => errors.push(error));
+  if (errors.length > 0) throw errors[0];
+}

@@ -1,7 +1,6 @@
 import { RandomStream } from '@broomwagon/models';
 import { expect, it } from 'vitest';
-import { computeDispatch } from './dispatch-order';
-import { expectedLongest, type PromptLengths } from './prompt-lengths';
+import { computeDispatch, expectedLongest, type PromptLengths } from './dispatch-order';
 
 const buildLengths = (lengths: readonly number[], capShare = 0): PromptLengths => {
   const logs = lengths.map((tokens) => Math.log(tokens));

@@ -1,2 +1,1 @@
 export * from './dispatch-order';
-export * from './prompt-lengths';

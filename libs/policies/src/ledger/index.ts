@@ -1,4 +1,3 @@
 export { ledgerAlarms } from './ledger-alarms';
-export * from './ledger-counters';
 export * from './ledger-summary';
 export { lengthBin } from './length-bins';

@@ -1,5 +1,4 @@
 import type { Acceptance, LedgerSummary, LengthRange, LengthSummary } from '@broomwagon/contracts';
-import { addCounters, type LedgerCounters } from './ledger-counters';
 import { binFloor, binTokens, lengthBin } from './length-bins';
 import { kaplanMeier, computeMean, computeQuantile, type Survival } from './kaplan-meier';
 
@@ -212,4 +211,20 @@ function named(counters: LedgerCounters, prefix: string): Record<string, number>
 
 function ratio(part = 0, whole = 0, ofNothing = 0): number {
   return whole === 0 ? ofNothing : part / whole;
+}
+
+/**
+ * The ledger of a round or a job: whole numbers by name, each only ever added to. So a sample is folded in by a few
+ * `HINCRBY`, and the ledgers of rounds, jobs or replicas are merged by adding them, in any order.
+ */
+export type LedgerCounters = Record<string, number>;
+
+/** Adds to `into`, and gives it back. */
+export function addCounters(into: LedgerCounters, ...parts: readonly LedgerCounters[]): LedgerCounters {
+  for (const part of parts) {
+    for (const [name, count] of Object.entries(part)) {
+      into[name] = (Object.hasOwn(into, name) ? into[name]! : 0) + count;
+    }
+  }
+  return into;
 }

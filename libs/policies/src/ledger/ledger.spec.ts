@@ -4,8 +4,7 @@ import type { Acceptance } from '@broomwagon/contracts';
 import { countBatch, countGroup, countOpen, countTrained, countWasted, RandomStream } from '@broomwagon/models';
 import { kaplanMeier, computeMean, computeQuantile, type Observed } from './kaplan-meier';
 import { ledgerAlarms } from './ledger-alarms';
-import { addCounters } from './ledger-counters';
-import { acceptanceByLength, summariseLedger } from './ledger-summary';
+import { addCounters, acceptanceByLength, summariseLedger } from './ledger-summary';
 import { binTokens, lengthBin } from './length-bins';
 
 function trained(tokens: number, weightVersion = 0, isAtCap = false) {

@@ -1,6 +1,5 @@
 export * from './check-policy';
 export * from './drip-count';
-export * from './equal-rewards';
 export * from './pin-step';
 export * from './quotas';
 export * from './round-rules';

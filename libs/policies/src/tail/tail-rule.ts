@@ -31,8 +31,8 @@ export interface Formation {
 }
 
 /**
- * A tail policy: the rule by which a round is formed and its tail is treated. Each policy has its own file. Rules that
- * all policies share (exact steps, pins, reserved places, bounds) are in form-round.ts and round-rules.ts.
+ * A tail policy: the rule by which a round is formed and its tail is treated; tail-rules.ts has all policies. Rules
+ * that they share (exact steps, pins, reserved places, bounds) are in form-round.ts and round-rules.ts.
  */
 export interface TailRule {
   /** Whether cut tokens are kept, unless the policy has `onCut`. */

@@ -1,8 +1,7 @@
-import { Badge, Group, Text } from '@mantine/core';
+import { Badge, Group, Text, Box } from '@mantine/core';
 import { useMemo } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
 import { duration, percent } from '../../components/format';
-import { Meter } from '../../components/meter';
 import type { Server } from '../../live/read-servers';
 import { DrainAction } from './drain-action';
 
@@ -102,5 +101,21 @@ function Absent() {
     <Text span c="dimmed" size="xs">
       not reported
     </Text>
+  );
+}
+
+/** A bar with its value as text; the color changes at 70 % and 90 %. */
+function Meter({ share, text, width = 120 }: { share?: number; text: string; width?: number }) {
+  const filled = Math.min(1, Math.max(0, share ?? 0));
+  const color = filled >= 0.9 ? 'var(--bad)' : filled >= 0.7 ? 'var(--warn)' : 'var(--bar)';
+  return (
+    <Group gap="xs" wrap="nowrap">
+      <Box w={width} h={8} bg="var(--track)" style={{ borderRadius: 4, overflow: 'hidden' }} aria-hidden="true">
+        <Box h="100%" w={`${filled * 100}%`} bg={color} />
+      </Box>
+      <Text span size="xs">
+        {text}
+      </Text>
+    </Group>
   );
 }

@@ -1,8 +1,8 @@
-import { readData } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Group, Select, Stack, Text } from '@mantine/core';
 import { Problem } from '../../components/problem';
-import { clock } from '../../components/format';
-import { Section } from '../../components/stat';
+import { clock, compact, count } from '../../components/format';
+import { Section, Stat, Stats } from '../../components/stat';
 import { nowMs } from '../../live/server-clock';
 import { useLive } from '../../live/use-live';
 import { useRounds } from '../use-rounds';
@@ -14,7 +14,6 @@ import { LengthChart } from './length-chart';
 import { RequestStates } from './request-states';
 import { RequestTable } from './request-table';
 import { RoundProgress } from './round-progress';
-import { RoundStats } from './round-stats';
 
 export default function RoundPage() {
   const { client } = useSession();
@@ -74,5 +73,27 @@ export default function RoundPage() {
         </>
       )}
     </Stack>
+  );
+}
+
+function RoundStats({ round }: { round: Schemas['RoundStatus'] }) {
+  const returned = Object.values(round.returnedAttempts).reduce<number>((sum, one) => sum + (one ?? 0), 0);
+  const lost = round.failedGroups + round.droppedGroups;
+  return (
+    <Stats>
+      <Stat
+        label="Groups launched"
+        value={count(round.roundGroups)}
+        detail={`${count(round.takenGroups)} from the queue`}
+      />
+      <Stat label="Samples done" value={count(round.requestsDone)} />
+      <Stat label="Requests cut" value={count(round.requestsCut)} />
+      <Stat label="Groups queued for later" value={count(round.groupsRequeued)} />
+      <Stat label="Groups finished, no place" value={count(round.heldGroups)} />
+      <Stat label="Groups lost" value={count(lost)} detail={lost > 0 ? 'failed or dropped' : undefined} />
+      <Stat label="Attempts returned" value={count(returned)} />
+      <Stat label="Tokens thrown away" value={compact(round.wastedTokens)} />
+      <Stat label="Weight version" value={round.weightVersion} />
+    </Stats>
   );
 }
