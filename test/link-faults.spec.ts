@@ -20,6 +20,8 @@ const FAULTS: Record<string, LinkFault> = {
   'drops all bytes': { kind: 'black-hole', hitsNew: true },
   'delays all bytes by 100 ms': { kind: 'delay', delayMs: 100 },
   'delays bytes to the server by 3 s': { kind: 'delay', direction: 'out', delayMs: 3_000 },
+  'delays bytes to the server by 15 s': { kind: 'delay', direction: 'out', delayMs: 15_000 },
+  'delays bytes to the service by 3 s': { kind: 'delay', direction: 'back', delayMs: 3_000 },
   'delays bytes to the service by 15 s': { kind: 'delay', direction: 'back', delayMs: 15_000 },
 };
 interface Link {

@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Logger } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import type { RegisterServerRequest, ServerStatus } from '@broomwagon/contracts';
 import { EngineAccess, toServerId } from '@broomwagon/engines';
@@ -67,7 +68,7 @@ async function discover(
     ],
   }).compile();
   await module.init();
-  return { module, registered, drain, withhold };
+  return { module, registered, register, drain, withhold };
 }
 
 afterEach(() => {
@@ -148,6 +149,37 @@ describe('discovery by a static list', () => {
     await expect.poll(() => second.withhold.mock.calls.length).toBeGreaterThan(1);
     await second.module.close();
     expect(second.drain.mock.calls).toEqual([]);
+  });
+
+  it('raises an alarm while most engines are listed no more at once', async () => {
+    const url = await startEngine();
+    const gone = ['gone-1', 'gone-2', 'gone-3'].map((serverId) => ({ serverId, listedAs: serverId }));
+    const known = [{ serverId: toServerId(url), listedAs: 'pod-1' }, ...gone];
+    const engines = () => Promise.resolve([{ url, identity: 'pod-1' }]);
+    const { module } = await discover([], { all: [{ engines }] }, undefined, known);
+    const page = () => module.get(Metrics).text();
+    const alarm = /alarms_active{pool="default",alarm="engines-vanished"[^}]*} (\d)/;
+    await expect.poll(async () => alarm.exec(await page())?.[1]).toBe('1');
+    expect(await page()).toMatch(/alarms_total{alarm="engines-vanished"[^}]*} 1/);
+    known.splice(1);
+    await expect.poll(async () => alarm.exec(await page())?.[1]).toBe('0');
+    await module.close();
+  });
+
+  it('logs once that a listed engine is left out, because its server was drained by name', async () => {
+    const url = await startEngine();
+    const warn = vi.spyOn(Logger.prototype, 'warn');
+    const { module, register } = await discover([url]);
+    register.mockImplementation(async (_pool, request) => {
+      return { serverId: request.serverId, epoch: 'e1', state: 'removed' as never };
+    });
+    const before = register.mock.calls.length;
+    await expect.poll(() => register.mock.calls.length).toBeGreaterThan(before + 3);
+    await module.close();
+    const lines = warn.mock.calls.filter(([, message]) => message === 'A listed engine is left out');
+    warn.mockRestore();
+    expect(lines).toHaveLength(1);
+    expect(lines[0]![0]).toMatchObject({ url, serverId: toServerId(url), reason: expect.stringContaining('by name') });
   });
 
   it('asks with the key of the engines', async () => {

@@ -5,9 +5,9 @@ import { Controller, Injectable, Logger, Module, type OnApplicationShutdown, typ
 import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { connectNats, ContractPipe, MessageContext, MessagingClient, PARKED } from '@broomwagon/messaging';
-import { testNatsUrl, testPool } from '@broomwagon/testing';
+import { FaultyLink, testNatsUrl, testPool } from '@broomwagon/testing';
 import { IsInt, IsOptional } from 'class-validator';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Env } from '../configuration/env.decorator';
 import { loadConfig } from '../configuration/load-config';
 import { ServiceConfig } from '../configuration/service.config';
@@ -174,6 +174,41 @@ describe('bootstrapService', () => {
       /broomwagon_messages_handled_total\{subject="rollout\.v1\.\*\.counter\.count",outcome="OK",app="counter"\} \d/,
     );
     expect(body).toContain('process_resident_memory_bytes');
+  });
+
+  it('is not ready while NATS holds bytes back, but stays live, and shows a foreign stream in its readiness', async () => {
+    const nats = new URL(testNatsUrl());
+    const link = await FaultyLink.start(Number(nats.port));
+    nats.host = `127.0.0.1:${link.port}`;
+    const env = { NATS_URL: nats.href, POOLS: `${pool}-held` };
+    const held = await bootstrapService(CounterModule, {
+      app: 'counter',
+      config: loadConfig(CounterConfig, { env }),
+      logDestination,
+    });
+    const check = async (path: string) => {
+      const response = await fetch(`http://127.0.0.1:${held.httpPort}/${path}`);
+      return { status: response.status, text: await response.text() };
+    };
+    try {
+      expect((await check('readyz')).status).toBe(200);
+      link.hold();
+      const { status, text } = await check('readyz');
+      expect(status).toBe(503);
+      expect(JSON.parse(text)).toMatchObject({ error: { nats: { reason: 'no answer within 500 ms' } } });
+      expect((await check('livez')).status).toBe(200);
+      link.release();
+      await expect.poll(() => check('readyz')).toMatchObject({ status: 200 });
+      vi.spyOn(held.application.get(HealthRegistry)['connection'], 'warning').mockReturnValue(
+        'a foreign stream answers',
+      );
+      const warned = await check('readyz');
+      expect(warned.status).toBe(200);
+      expect(warned.text).toContain('a foreign stream answers');
+    } finally {
+      await held.close();
+      await link.stop();
+    }
   });
 
   it('refuses to start when an app does not answer its own operations, and leaves nothing open', async () => {
