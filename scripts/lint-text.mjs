@@ -1,7 +1,7 @@
 // `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, pairs that are sorted without
-// a comparator, names that are read from plain objects without `Object.hasOwn`, words that have been replaced in code
-// and documents, links to files that do not exist, and too many words that stand for a noun (plain-words.mjs). Part of
-// `npm run lint`.
+// a comparator, names that are read from plain objects without `Object.hasOwn`, requests of nats.js that take any first
+// message for the reply, words that have been replaced in code and documents, links to files that do not exist, and too
+// many words that stand for a noun (plain-words.mjs). Part of `npm run lint`.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -39,6 +39,9 @@ const PAIRS_AS_TEXTS = /\bentries\([^;]*?\)\]?\s*\.(?:toSorted|sort)\(\)/g;
  */
 const NAME_WITH_DEFAULT = /\w\[(?:name|key)\]!? *(?:\?\?|\|\|)|\b(?:if \(|&& |\|\| |return )!?\(?(?:name|key) in \w/g;
 
+/** `request` of nats.js takes the first message for the reply, also the acknowledgement of a JetStream stream. */
+const FIRST_MESSAGE_AS_REPLY = /\b(?:nats|connection)\.request\(/;
+
 /** Words of a line, including words within names. */
 function wordsOf(path, line) {
   // `void` is also a word of TypeScript.
@@ -61,6 +64,9 @@ function faultsOf(path) {
   for (const [index, line] of text.split('\n').entries()) {
     const at = `${path}:${index + 1}`;
     if (isProduct && line.length > MAX_LINE) faults.push(`${at}: ${line.length} characters`);
+    if (path.endsWith('.ts') && FIRST_MESSAGE_AS_REPLY.test(line)) {
+      faults.push(`${at}: a JetStream stream may answer first; use MessagingClient, or requestRaw of libs/testing`);
+    }
     for (const [word, instead] of Object.entries(WORDS)) {
       const [found] = wordsOf(path, line).match(new RegExp(`\\b${word}\\b`, 'i')) ?? [];
       if (found === undefined || ALLOWED.some(([where, what]) => where.test(path) && what === found)) continue;

@@ -1,6 +1,6 @@
 import type { Epoch, WireError } from '@broomwagon/contracts';
 import { connectNats, type MessagingConnection } from '@broomwagon/messaging';
-import { testNatsUrl, waitUntil } from '@broomwagon/testing';
+import { requestRaw, testNatsUrl, waitUntil } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestSystem } from './system/test-system';
 import { TestWorker } from './system/test-worker';
@@ -41,7 +41,7 @@ describe('a message that is wrong', () => {
   /** The error the service answers, as any client sees it. */
   async function requestError(operation: string, body: unknown): Promise<WireError> {
     const bytes = typeof body === 'string' ? body : JSON.stringify(body);
-    const reply = await connection.nats.request(`rollout.v1.${system.pool}.${operation}`, bytes, { timeout: 30_000 });
+    const reply = await requestRaw(connection.nats, `rollout.v1.${system.pool}.${operation}`, bytes);
     const { error } = reply.json<{ error: WireError }>();
     expect(reply.headers?.get('Nats-Service-Error-Code')).toBe(error.code);
     return error;

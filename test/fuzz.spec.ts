@@ -1,7 +1,6 @@
 import { ERROR_CODES, type ErrorCode } from '@broomwagon/contracts';
 import { connectNats } from '@broomwagon/messaging';
-import { ProtocolCheck, testNatsUrl } from '@broomwagon/testing';
-import { type Msg, type NatsConnection, RequestStrategy } from 'nats';
+import { ProtocolCheck, requestRaw, testNatsUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { MessageFuzzer, messageRequests } from './system/message-fuzzer';
 import { ServiceBench } from './system/service-bench';
@@ -39,17 +38,6 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => bench.close());
 
-/** The first reply that is not the acknowledgement of a JetStream stream over these subjects (TEST_FOREIGN_STREAM). */
-async function ask(nats: NatsConnection, subject: string, body: string): Promise<Msg | undefined> {
-  const options = { maxWait: ANSWER_WITHIN_MS, strategy: RequestStrategy.Timer };
-  for await (const message of await nats.requestMany(subject, body, options)) {
-    if (message instanceof Error) throw message;
-    const { stream, seq } = message.json<{ stream?: string; seq?: number }>();
-    if (stream === undefined || seq === undefined) return message;
-  }
-  return undefined;
-}
-
 it(`answers ${MESSAGES} right, wrong and hostile messages with typed errors, and works on afterwards`, async () => {
   await bench.begin();
   const fuzzed = bench.pool;
@@ -67,7 +55,8 @@ it(`answers ${MESSAGES} right, wrong and hostile messages with typed errors, and
       if (sent === Math.floor(MESSAGES * WARM_UP)) early = await usedBytes();
       const body = fuzzer.message(operation);
       const subject = `rollout.v1.${fuzzed}.${operation}`;
-      const message = await ask(connection.nats, subject, body).catch(() => undefined);
+      const asked = requestRaw(connection.nats, subject, body, { timeoutMs: ANSWER_WITHIN_MS });
+      const message = await asked.catch(() => undefined);
       if (message === undefined) {
         // Only the replicas that the message names answer it.
         if (operation === 'service.log-level') continue;

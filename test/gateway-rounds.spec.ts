@@ -13,7 +13,7 @@ import {
 } from '@broomwagon/contracts';
 import { connectNats, validate } from '@broomwagon/messaging';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
-import { ProtocolCheck, testNatsUrl, testRedisUrl } from '@broomwagon/testing';
+import { ProtocolCheck, requestRaw, testNatsUrl, testRedisUrl } from '@broomwagon/testing';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Gateway, type Reply } from './system/gateway';
 import { MessageFuzzer, messageRequests } from './system/message-fuzzer';
@@ -107,7 +107,7 @@ describe('each operation of trainers', () => {
     const connection = await connectNats({ url: testNatsUrl() });
     const fuzzer = new MessageFuzzer(7, messageRequests());
     const overNats = async (operation: string, body: string): Promise<WireError | undefined> => {
-      const message = await connection.nats.request(`rollout.v1.${bench.pool}.${operation}`, body, { timeout: 20_000 });
+      const message = await requestRaw(connection.nats, `rollout.v1.${bench.pool}.${operation}`, body);
       return message.json<{ error?: WireError }>().error;
     };
     for (const operation of OPERATION_NAMES) {

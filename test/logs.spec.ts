@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { LogLevelReply } from '@broomwagon/contracts';
+import { isOfForeignStream, requestRaw } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { post } from './system/gateway';
 import { TestSystem } from './system/test-system';
@@ -89,7 +90,7 @@ describe('logs', () => {
     const bodies = [`{"job":"job","prompt":"${CANARY}`, JSON.stringify({ job: CANARY.repeat(20), data: CANARY })];
     for (const operation of operations) {
       for (const body of bodies) {
-        const reply = await nats.request(`rollout.v1.${system.pool}.${operation}`, body, { timeout: 30_000 });
+        const reply = await requestRaw(nats, `rollout.v1.${system.pool}.${operation}`, body);
         expect(reply.json()).toHaveProperty('error');
       }
     }
@@ -102,7 +103,9 @@ describe('logs', () => {
     const setLevel = async (body: object, expected: number): Promise<LogLevelReply[]> => {
       const replies: LogLevelReply[] = [];
       const reply = `_INBOX.${randomUUID()}`;
-      const subscription = nats.subscribe(reply, { callback: (_, message) => void replies.push(message.json()) });
+      const subscription = nats.subscribe(reply, {
+        callback: (_, message) => void (isOfForeignStream(message) || replies.push(message.json())),
+      });
       nats.publish(`rollout.v1.${system.pool}.service.log-level`, JSON.stringify(body), { reply });
       await expect.poll(() => replies.length).toBe(expected);
       subscription.unsubscribe();

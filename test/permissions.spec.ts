@@ -14,6 +14,7 @@ import {
   workerCommandSubject,
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, type MessagingConnection } from '@broomwagon/messaging';
+import { requestRaw } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { logLevelSubject } from '../libs/contracts/src/log-level.dto';
@@ -188,7 +189,7 @@ it('the user admin of NATS copies a stream and restores it, as `nats stream back
   await nats.jetstream().publish('copied.one', 'first');
   const ask = async (subject: string, body: object | Uint8Array) => {
     const data = body instanceof Uint8Array ? body : JSON.stringify(body);
-    const answer = await nats.request(subject, data, { timeout: 30_000 });
+    const answer = await requestRaw(nats, subject, data);
     return answer.data.length > 0 ? answer.json<{ deliver_subject: string; error?: object }>() : undefined;
   };
   const chunks: Uint8Array[] = [];

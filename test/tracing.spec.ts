@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { requestRaw } from '@broomwagon/testing';
 import { headers as makeHeaders } from 'nats';
 import { afterEach, expect, it } from 'vitest';
 import { startEngine } from '../lab/engine-simulator/src/test-engine';
@@ -119,7 +120,7 @@ it('exports one trace from round.open to the engine', async () => {
   const headers = makeHeaders();
   headers.set('traceparent', `00-${traceId}-b7ad6b7169203331-01`);
   const { nats } = system.client.messaging.connection;
-  await nats.request(`rollout.v1.${system.pool}.lb.status`, '{}', { headers, timeout: 30_000 });
+  await requestRaw(nats, `rollout.v1.${system.pool}.lb.status`, '{}', { headers });
   await expect
     .poll(() => collector.spans.filter((span) => span.traceId === traceId))
     .toContainEqual(expect.objectContaining({ name: 'process lb.status', parentSpanId: 'b7ad6b7169203331' }));

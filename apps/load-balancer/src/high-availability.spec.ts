@@ -1,4 +1,5 @@
 import { buildSubject } from '@broomwagon/contracts';
+import { isOfForeignStream } from '@broomwagon/testing';
 import * as fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { setFailpoints } from '../../../libs/platform/src/failpoint';
@@ -21,9 +22,8 @@ class Inboxes {
   constructor() {
     lb.client.messaging.connection.nats.subscribe(`${this.prefix}.>`, {
       callback: (_, message) => {
+        if (isOfForeignStream(message)) return;
         const answer = JSON.parse(message.string()) as Record<string, unknown>;
-        // The acknowledgement of a JetStream stream over these subjects (TEST_FOREIGN_STREAM) is no answer.
-        if (answer.stream !== undefined && answer.seq !== undefined) return;
         this.answers.set(message.subject, [...(this.answers.get(message.subject) ?? []), answer]);
       },
     });

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import nats.errors
 import pytest
-from conftest import leases_of, until, until_set
+from conftest import leases_of, reports_unserved, until, until_set
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
@@ -21,6 +21,7 @@ from broomwagon import Attempt, Client, errors
 from broomwagon._arguments import encoded
 
 
+@reports_unserved
 async def test_an_operation_without_services_is_an_error_at_the_deadline(client: Client) -> None:
     with pytest.raises(errors.Unavailable, match="No service handles"):
         await client._connected.call("lb.nothing", {}, deadline=0.3)
@@ -196,6 +197,20 @@ async def test_the_acknowledgement_of_a_stream_is_no_reply_and_names_the_stream_
     for _ in range(2):
         assert await connection.call("prompt.remember", {"prompts": []}) == {"remembered": 1}
     assert sum("The JetStream stream RECORDING" in record.getMessage() for record in caplog.records) == 1
+
+
+async def test_a_wrong_pool_is_refused_although_a_stream_acknowledges_its_calls(client: Client) -> None:
+    connection = client._connected._nats
+    pool = f"pool-{uuid4().hex}"
+
+    async def acknowledge(message: Msg) -> None:
+        await message.respond(b'{"stream":"RECORDING","seq":7}')
+
+    await connection.subscribe(f"rollout.v1.{pool}.lb.status", cb=acknowledge)
+    await connection.flush()
+    async with Client(pool=pool) as wrong:
+        with pytest.raises(errors.PoolNotFound):
+            await wrong.call("lb.status", {})
 
 
 async def test_repeats_of_a_call_have_its_id_and_a_service_that_does_not_know_the_id_gets_none(client: Client) -> None:

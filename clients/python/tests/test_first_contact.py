@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import reports_unserved
 
 import broomwagon
 from broomwagon import Client, InvalidArgument, SamplingParameters, TailPolicy, blocking
@@ -189,6 +190,7 @@ async def test_a_wrong_pool_is_refused_at_once_with_the_pools_there_are(client: 
             await misspelled.call("lb.status", {})
 
 
+@reports_unserved
 async def test_a_pool_whose_services_start_is_named_once_and_waited_for(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,8 +1,10 @@
 import { OPERATION_PATTERNS } from '@broomwagon/contracts';
-import { connect } from 'nats';
+import { connect, type Msg } from 'nats';
 
-/** Name of the stream of {@link makeForeignStream}. */
-export const FOREIGN_STREAM = 'FOREIGN';
+const FOREIGN_STREAM = 'FOREIGN';
+
+/** Code of an operation that no service takes. NATS sends no status 503 for a subject that a stream stores. */
+export const UNSERVED_CODE = process.env['TEST_FOREIGN_STREAM'] === undefined ? 'UNAVAILABLE' : 'TIMEOUT';
 
 /**
  * Makes a JetStream stream over the subjects of all operations, like a user who wants to record the calls. Every
@@ -16,4 +18,9 @@ export async function makeForeignStream(natsUrl: string): Promise<void> {
   } finally {
     await nats.close();
   }
+}
+
+/** Whether a message is an acknowledgement of the stream of {@link makeForeignStream}, and not the reply of a service. */
+export function isOfForeignStream(message: Msg): boolean {
+  return message.string().includes(`"stream":"${FOREIGN_STREAM}"`);
 }

@@ -1,6 +1,7 @@
 export { attemptNumber } from './attempt-number';
 export { equalShares, type EqualShares, marginOfShares, type WantedTokens } from './equal-tokens';
 export { OTHER_TEST_CERTIFICATE, TEST_CERTIFICATE, TEST_KEY } from './certificates';
+export { isOfForeignStream, UNSERVED_CODE } from './foreign-stream';
 export { freePort } from './free-port';
 export { launchChromium, NO_BROWSER } from './launch-chromium';
 export { ManagedProcess, type ProcessDescription, type ProcessExit } from './processes/managed-process';
@@ -9,6 +10,7 @@ export { ProcessGroup, type ProcessGroupOptions, type ServiceDescription } from 
 export { ProtocolCheck } from './protocol/protocol-check';
 export { ProtocolSchemas } from './protocol/protocol-schemas';
 export { ProtocolWatch } from './protocol/protocol-watch';
+export { requestRaw } from './raw-request';
 export { readToEnd } from './read-to-end';
 export { Credentials } from './provision/credentials';
 export { findPrometheus } from './provision/find-prometheus';

@@ -1,4 +1,5 @@
 import type { BroomwagonError, OperationName } from '@broomwagon/contracts';
+import { UNSERVED_CODE } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
 
@@ -66,7 +67,7 @@ describe('admission by two replicas', () => {
     await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND', field: 'workerId' });
     expect(await lb.status()).toMatchObject({ servers: 0, leases: 0 });
     const nobody = lb.client.call('not-served', 'lb.acquire', { acquireId: 'x', requestId: 'r', ...w });
-    await expect(nobody).rejects.toMatchObject({ code: 'UNAVAILABLE', retryable: true });
+    await expect(nobody).rejects.toMatchObject({ code: UNSERVED_CODE, retryable: true });
   });
 
   it('keeps to the bound of the pool when it changes', async () => {

@@ -37,7 +37,7 @@ class Inbox:
         self._sending: asyncio.Task[None] | None = None
         self._tokens = count()
         #: Streams whose acknowledgements were left out: each is logged once.
-        self._streams: set[str] = set()
+        self.streams: set[str] = set()
 
     async def open(self) -> None:
         self._inbox = self._nats.new_inbox()
@@ -98,8 +98,8 @@ class Inbox:
         stream = _stream_that_acknowledges(message)
         if stream is None:
             future.set_result(message)
-        elif stream not in self._streams:
-            self._streams.add(stream)
+        elif stream not in self.streams:
+            self.streams.add(stream)
             logger.error(
                 "The JetStream stream %s stores the requests of Broomwagon and acknowledges each; delete it, or take "
                 "the subjects of Broomwagon out of it",

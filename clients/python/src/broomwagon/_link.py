@@ -153,9 +153,18 @@ class Link:
         if own_subject := self._own_subject(operation, unanswered_since):
             message = await self._send(own_subject, data, timeout, headers)
         if message is None:
-            message = await self._send(subject, data, timeout, headers)
+            try:
+                message = await self._send(subject, data, timeout, headers)
+            except errors.Timeout:
+                # NATS does not report that no service has the subject, since the stream has it.
+                if self._inbox.streams:
+                    await self._check_pool()
+                raise
         if message is None:
             await self._check_pool()
+            if not self._replicas and not self._is_pool_warned:
+                self._is_pool_warned = True
+                logger.warning(POOL_NOT_SERVED, self.pool, self.address)
             raise errors.Unavailable(f"No service handles {subject}", retryable=True)
         if message.headers and (replica := message.headers.get(REPLICA_HEADER)):
             self._replicas[_group_of(operation)] = (replica, asyncio.get_running_loop().time())
@@ -171,9 +180,6 @@ class Link:
         found = await self._find_pool()
         if found is not None and not found["known"]:
             raise pool_not_found(self.pool, self.address, found["pools"])
-        if not self._is_pool_warned:
-            self._is_pool_warned = True
-            logger.warning(POOL_NOT_SERVED, self.pool, self.address)
 
     async def _find_pool(self) -> dict[str, Any] | None:
         """The reply of any load-balancer to `pool.find`. None if none answers: load-balancers of the release before do

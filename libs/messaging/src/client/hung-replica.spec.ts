@@ -1,6 +1,6 @@
 import { headers as makeHeaders, type Msg } from 'nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { testNatsUrl, testPool } from '@broomwagon/testing';
+import { requestRaw, testNatsUrl, testPool } from '@broomwagon/testing';
 import { connectNats, type MessagingConnection } from '../connection';
 import { ReplySubjects } from '../transport/reply-subjects';
 import { echoController, startEchoApp, type EchoApp } from '../transport/echo-app.fixture';
@@ -93,7 +93,7 @@ describe('a group with a replica that hangs', () => {
     headers.set('Broomwagon-Timeout-Ms', '5000');
     const { nats } = client.connection;
     const ask = (operation: string, body: string, own?: typeof headers): Promise<Msg> =>
-      nats.request(`rollout.v1.${pool}.${operation}`, body, { timeout: 30_000, headers: own });
+      requestRaw(nats, `rollout.v1.${pool}.${operation}`, body, { headers: own });
     expect((await ask('named.echo', '{"value": 1}', headers)).headers?.get(REPLICA_HEADER)).toBe(replicaId);
     expect((await ask('named.echo', '{"value": "x"}', headers)).headers?.get(REPLICA_HEADER)).toBe(replicaId);
     expect((await ask('named.echo', '{"value": 1}')).headers).toBeUndefined();

@@ -1,5 +1,5 @@
 import { BroomwagonError } from '@broomwagon/contracts';
-import { FaultyLink, startNats, type ServerHandle } from '@broomwagon/testing';
+import { FaultyLink, requestRaw, startNats, type ServerHandle } from '@broomwagon/testing';
 import { headers as makeHeaders, type Msg } from 'nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { MessagingClient } from '../client/messaging.client';
@@ -91,8 +91,7 @@ describe('a request whose caller has given up', () => {
       const headers = makeHeaders();
       headers.set('Broomwagon-Timeout-Ms', '1000');
       if (sentAt !== undefined) headers.set('Broomwagon-Sent-At-Ms', sentAt);
-      const { nats } = caller.connection;
-      const message = await nats.request(subject, '{"value":1}', { timeout: 30_000, headers });
+      const message = await requestRaw(caller.connection.nats, subject, '{"value":1}', { headers });
       return [readWireError(message.json()), message];
     };
     const [error, message] = await send(String(Date.now() - 60_000));

@@ -2,7 +2,7 @@ import { headers as makeHeaders, type Msg } from 'nats';
 import type { Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { BroomwagonError, type WireError } from '@broomwagon/contracts';
-import { testNatsUrl } from '@broomwagon/testing';
+import { requestRaw, testNatsUrl } from '@broomwagon/testing';
 import { ERROR_CODE_HEADER, ERROR_HEADER } from '../wire';
 import { echoController, startEchoApp, type EchoApp } from './echo-app.fixture';
 import type { MessageOutcome } from './message-metrics';
@@ -29,7 +29,7 @@ describe('NatsTransport', () => {
 
   /** Sends a message as any NATS client would: raw bytes in, the message out. */
   const raw = (operation: string, body: string | Uint8Array): Promise<Msg> =>
-    app.client.connection.nats.request(subject(operation), body, { timeout: 30_000 });
+    requestRaw(app.client.connection.nats, subject(operation), body);
   const parseError = (message: Msg): WireError => message.json<{ error: WireError }>().error;
 
   it('speaks plain JSON and gives the handler a checked DTO and the pool', async () => {
@@ -154,8 +154,8 @@ describe('NatsTransport', () => {
     const ask = (timeoutMs: number): Promise<Msg> => {
       const headers = makeHeaders();
       headers.set('Broomwagon-Timeout-Ms', String(timeoutMs));
-      const options = { timeout: 30_000, headers };
-      return still.client.connection.nats.request(`rollout.v1.pool-a.${name}-still.echo`, '{"value":1}', options);
+      const target = `rollout.v1.pool-a.${name}-still.echo`;
+      return requestRaw(still.client.connection.nats, target, '{"value":1}', { headers });
     };
     const beforeStallMs = performance.now();
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => beforeStallMs + 7_000);
@@ -175,7 +175,7 @@ describe('NatsTransport', () => {
     headers.set('traceparent', 'garbage');
     headers.set('Broomwagon-Timeout-Ms', 'NaN');
     const nats = app.client.connection.nats;
-    const reply = await nats.request(subject('echo'), '{"value":1}', { timeout: 30_000, headers });
+    const reply = await requestRaw(nats, subject('echo'), '{"value":1}', { headers });
     expect(reply.json()).toMatchObject({ value: 1 });
   });
 

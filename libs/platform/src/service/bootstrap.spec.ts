@@ -5,7 +5,7 @@ import { Controller, Injectable, Logger, Module, type OnApplicationShutdown, typ
 import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { connectNats, ContractPipe, MessageContext, MessagingClient, PARKED } from '@broomwagon/messaging';
-import { FaultyLink, testNatsUrl, testPool } from '@broomwagon/testing';
+import { FaultyLink, requestRaw, testNatsUrl, testPool } from '@broomwagon/testing';
 import { IsInt, IsOptional } from 'class-validator';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Env } from '../configuration/env.decorator';
@@ -135,7 +135,7 @@ describe('bootstrapService', () => {
   it('serves requests with its own configuration, checked bodies and typed errors', async () => {
     await expect(client.request(subject('count'), { by: 1 })).resolves.toEqual({ total: 3 });
     await expect(client.request(subject('count'), { by: 'x' })).rejects.toMatchObject({ field: 'by' });
-    const answer = await client.connection.nats.request(subject('count'), '{"by":', { timeout: 30_000 });
+    const answer = await requestRaw(client.connection.nats, subject('count'), '{"by":');
     expect(answer.json()).toMatchObject({ error: { code: 'MALFORMED_JSON' } });
   });
 

@@ -1,5 +1,6 @@
 import { connect } from 'nats';
 import { expect, it } from 'vitest';
+import { requestRaw } from '../raw-request';
 import { testNatsUrl, testPool } from '../test-pool';
 import { ProtocolWatch } from './protocol-watch';
 
@@ -7,7 +8,7 @@ it('continues after NATS has answered a request of another program that no servi
   const { pool } = testPool();
   const watch = await ProtocolWatch.start(testNatsUrl(), pool);
   const nats = await connect({ servers: testNatsUrl() });
-  await expect(nats.request(`nobody.${pool}`, undefined, { timeout: 20_000 })).rejects.toMatchObject({ code: '503' });
+  await expect(requestRaw(nats, `nobody.${pool}`)).rejects.toMatchObject({ code: '503' });
   nats.publish(`rollout.v1.${pool}.lb.status`, '{}');
   await nats.flush();
   expect(await watch.stop()).toMatchObject({ mismatches: [], compared: 1 });

@@ -1,4 +1,4 @@
-import { FOREIGN_STREAM } from '../foreign-stream';
+import { isOfForeignStream } from '../foreign-stream';
 import { connect, type Msg, type NatsConnection } from 'nats';
 import { ProtocolCheck, type OpenRequest } from './protocol-check';
 
@@ -39,10 +39,8 @@ export class ProtocolWatch {
     const request = this.open.get(message.subject);
     // Other programs get replies too: NATS itself answers a request that nobody takes without a body, and an error in
     // this callback would end the connection.
-    if (request === undefined || message.data.length === 0) return;
-    const reply = message.json<{ stream?: unknown }>();
-    if (reply.stream === FOREIGN_STREAM) return;
-    this.check.replied(request, reply);
+    if (request === undefined || message.data.length === 0 || isOfForeignStream(message)) return;
+    this.check.replied(request, message.json());
     this.open.delete(message.subject);
   }
 }
