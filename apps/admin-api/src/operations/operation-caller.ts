@@ -57,8 +57,10 @@ export class OperationCaller {
       return await this.client.call(pool!, operation, body as never, options);
     } catch (error) {
       // Some services serve certain pools only: a pool without a service is no outage if the pool does not exist.
-      if (pool === undefined || !isBroomwagonError(error, 'UNAVAILABLE')) throw error;
-      await this.checkPool(pool, error);
+      // With a JetStream stream over the subjects, NATS reports none as unserved: a read ends in TIMEOUT.
+      const isUnserved =
+        isBroomwagonError(error, 'UNAVAILABLE') || (method === 'GET' && isBroomwagonError(error, 'TIMEOUT'));
+      if (pool !== undefined && isUnserved) await this.checkPool(pool, error);
       throw error;
     }
   }

@@ -156,8 +156,8 @@ class Link:
             try:
                 message = await self._send(subject, data, timeout, headers)
             except errors.Timeout:
-                # NATS does not report that no service has the subject, since the stream has it.
-                if self._inbox.streams:
+                # NATS does not report that no service has the subject, since a stream has it; a first call may be slow.
+                if self._inbox.streams and unanswered_since is not None:
                     await self._check_pool()
                 raise
         if message is None:
