@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { workerCommandSubject } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { GatewayConfig } from '../apps/gateway/src/gateway.config';
 import { parseEvents, Gateway, open } from './system/gateway';
@@ -7,6 +8,7 @@ import { send, StubEngine } from './system/stub-engine';
 
 const TOKENS = '/inference/v1/generate';
 const CHAT = '/v1/chat/completions';
+const JSON_HEAD = { 'content-type': 'application/json' };
 const messages = [{ role: 'user', content: 'a' }];
 /** Request that is passed on because of `n`. */
 const TWO = { token_ids: [1, 2, 3], sampling_params: { n: 2, max_tokens: 1 } };
@@ -16,7 +18,7 @@ let gateway: Gateway;
 let engines: StubEngine[] = [];
 
 beforeAll(async () => {
-  bench = await ServiceBench.open({}, 21);
+  bench = await ServiceBench.open({}, 25);
 });
 afterAll(() => bench?.close());
 afterEach(async () => {
@@ -32,16 +34,18 @@ async function begin(
   settings: Partial<GatewayConfig> = {},
 ): Promise<StubEngine> {
   await bench.begin(() => 1, 1, dialect);
-  for (let index = 0; index < count; index += 1) {
-    const engine = await StubEngine.start(dialect);
-    engines.push(engine);
-    const server = { serverId: `stub-${index}`, instanceId: `i${index}`, endpoint: engine.url };
-    await bench.register({ ...server, dialect, model: 'm' });
-  }
+  for (let index = 0; index < count; index += 1) await addEngine(dialect);
   gateway = await Gateway.start(bench.prefix, bench.pool, settings);
   return engines[0]!;
 }
+async function addEngine(dialect: 'vllm' | 'sglang', serverId = `stub-${engines.length}`, model = 'm'): Promise<void> {
+  const engine = await StubEngine.start(dialect, model);
+  engines.push(engine);
+  await bench.register({ serverId, instanceId: serverId, endpoint: engine.url, dialect, model, maxInflight: 1 });
+}
 const calls = () => engines.flatMap((engine) => engine.calls);
+/** Calls that each engine has received. */
+const countCalls = () => engines.map(({ calls: { length } }) => length);
 const choice = (id: number) => ({ index: 0, token_ids: [id], finish_reason: 'stop' });
 
 it('a passed request keeps body and answer as they are, with the id of the call and the cache salt, and the gateway takes its counts', async () => {
@@ -100,25 +104,89 @@ it.each<['vllm' | 'sglang', string, object]>([
 
 it('a passed request goes to an engine that has the model it names', async () => {
   await begin('vllm', 0);
-  for (const [index, model] of ['a', 'b'].entries()) {
-    const engine = await StubEngine.start('vllm', model);
-    engines.push(engine);
-    await bench.register({ serverId: model, instanceId: `i${index}`, endpoint: engine.url, dialect: 'vllm', model });
-  }
+  for (const model of ['a', 'b']) await addEngine('vllm', model, model);
   for (const model of ['a', 'b', 'b', 'b', 'a', 'a']) {
     const reply = await gateway.post(TOKENS, { ...TWO, model });
     expect([reply.status, reply.headers['x-broomwagon-server']]).toEqual([200, model]);
   }
 });
 
-it('a passed request begins again on another engine if its engine fails', async () => {
-  await begin('vllm', 2);
-  engines[0]!.answer = (_, response) => send(response, 500, {});
-  for (let round = 0; round < 4; round += 1) {
-    const { status, body } = await gateway.post(TOKENS, TWO);
-    expect([status, body.choices[0].token_ids]).toEqual([200, [5]]);
+/** The engine that is called first answers by `first`; all later calls are answered with one token. */
+function failFirst(first: StubEngine['answer']): void {
+  let isFirst = true;
+  for (const engine of engines) {
+    const { answer } = engine;
+    engine.answer = (...call) => {
+      const take = isFirst ? first : answer;
+      isFirst = false;
+      return take(...call);
+    };
   }
-  expect(engines[0]!.calls.length).toBeGreaterThan(0);
+}
+
+it.each<[string, StubEngine['answer']]>([
+  ['answers 500', (_, response) => send(response, 500, {})],
+  ['answers 429 with Retry-After', (_, response) => void response.writeHead(429, { 'retry-after': '250' }).end('full')],
+  [
+    'closes its connection in the middle of the answer',
+    (_, response) => {
+      response.writeHead(200, JSON_HEAD).write('{"choices": [', () => response.destroy());
+    },
+  ],
+])('a passed request begins again on another engine if its engine %s', async (_, first) => {
+  await begin('vllm', 2);
+  failFirst(first);
+  const { status, headers, body } = await gateway.post(TOKENS, TWO);
+  expect([status, headers['x-broomwagon-attempts'], body.choices[0].token_ids]).toEqual([200, '2', [5]]);
+  expect(countCalls()).toEqual([1, 1]);
+});
+
+it('a passed request waits while its only engine is busy, and then gets the Retry-After of the engine', async () => {
+  const engine = await begin('vllm', 1, { noServerDeadlineMs: 300 });
+  engine.answer = (_, response) => void response.writeHead(429, { 'retry-after': '7' }).end('full');
+  const { status, headers, body } = await gateway.post(TOKENS, TWO);
+  expect([status, body.error.type, headers['retry-after'], calls().length]).toEqual([503, 'ENGINE_BUSY', '7', 1]);
+});
+
+it('a passed request begins again on another engine if its server is removed or drained, and its call is aborted', async () => {
+  await begin('vllm');
+  await addEngine('vllm');
+  for (const engine of engines) engine.answer = (_, response) => void response.writeHead(200, JSON_HEAD).write('{');
+  const end = (operation: 'server.remove' | 'server.drain', serverId: string) =>
+    bench.client.call(bench.pool, operation, operation === 'server.drain' ? { serverId, deadlineMs: 0 } : { serverId });
+  const replies = [0, 1].map(() => gateway.post(TOKENS, TWO));
+  await expect.poll(countCalls).toEqual([1, 1]);
+  await addEngine('vllm');
+  await Promise.all([end('server.remove', 'stub-0'), end('server.drain', 'stub-1')]);
+  for (const { status, headers } of await Promise.all(replies)) {
+    const { 'x-broomwagon-attempts': attempts, 'x-broomwagon-server': server } = headers;
+    expect([status, attempts, server]).toEqual([200, '2', 'stub-2']);
+  }
+  for (const {
+    aborted,
+    calls: [call],
+  } of engines.slice(0, 2)) {
+    await expect.poll(() => JSON.stringify(aborted)).toContain(String(call!.body.request_id));
+  }
+});
+
+it('a change of weights lets a passed request run to its end', async () => {
+  const engine = await begin('vllm');
+  let finish!: () => void;
+  const { answer } = engine;
+  engine.answer = (...call) => void (finish = () => void answer(...call));
+  const reply = gateway.post(TOKENS, TWO);
+  await expect.poll(() => calls().length).toBe(1);
+  const [lease] = (await bench.client.call(bench.pool, 'lb.leases', {})).leases;
+  const { leaseId, requestId, workerId, workerEpoch } = lease!;
+  await bench.client.call(bench.pool, 'weights.begin', { syncId: 'w', version: 1, mode: 'abort', waitMs: 0 });
+  // The load-balancer sends this command, too; the reply shows that the gateway has received one.
+  const cut = { workerEpoch, cause: 'cut', attempts: [], leases: [{ leaseId, requestId }] };
+  const command = workerCommandSubject(bench.pool, workerId, 'abort');
+  expect(await bench.client.messaging.request(command, cut)).toEqual({ stopped: 0 });
+  finish();
+  const { status, headers } = await reply;
+  expect([status, headers['x-broomwagon-attempts'], calls().length, engine.aborted]).toEqual([200, '1', 1, []]);
 });
 
 it.each([
@@ -149,9 +217,7 @@ it('all requests are passed to engines without streams, if the gateway is set so
 
 it('a compressed request is not passed on', async () => {
   const engine = await begin('vllm', 1, { maxEngineFailures: 1 });
-  engine.answer = (_, response) => {
-    response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end('{}');
-  };
+  engine.answer = (_, response) => void response.writeHead(200, { ...JSON_HEAD, 'content-encoding': 'gzip' }).end('{}');
   expect((await gateway.post(TOKENS, TWO)).body.error.type).toBe('ENGINE_PROTOCOL');
 });
 
