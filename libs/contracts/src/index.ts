@@ -39,6 +39,7 @@ export * from './scalars';
 export * from './segment.dto';
 export * from './server.dto';
 export * from './stored-ids';
+export * from './tail-choice.dto';
 export * from './tail-policy.dto';
 export * from './text';
 export * from './timeline.dto';

@@ -6,7 +6,8 @@ import { type Prompt, SamplingParameters } from './generation';
 import { LIMITS } from './limits';
 import type { ReturnReason } from './request.dto';
 import { MAX_REF_LENGTH } from './segment.dto';
-import { TailPolicy, type TailChoice, type WasteReason } from './tail-policy.dto';
+import type { TailChoice } from './tail-choice.dto';
+import { TailPolicy, type WasteReason } from './tail-policy.dto';
 import { IsCorrelationId, IsCounter, IsEpoch, IsId, IsListOf, IsName, IsWithin } from './rules';
 import type { Epoch, GroupId, Integer, RequestId, RoundId, Stamp } from './scalars';
 

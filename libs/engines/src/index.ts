@@ -1,14 +1,15 @@
 export { EngineAccess } from './access/engine-access';
 export { createEngineAdapter, type DetectedEngine } from './detect-engine';
 export { REQUEST_FIELDS, SAMPLING_FIELDS } from './dialects/request-fields';
-export { NO_VERSION } from './dialects/http-adapter';
+export { NO_VERSION } from './dialects/versions';
 export { ANY_MODEL } from './dialects/model-list';
 export * from './engine-adapter';
 export { normalizeBaseUrl, toServerId } from './base-url';
 export { readRegistration } from './engine-server';
 export { engineRequestId, randomEngineRequestId } from './engine-request-id';
 export { StopSource, type StopSignal } from './stop-signal';
-export { isContextTooLong, parseObject, withoutQuote } from './http/engine-http';
+export { parseObject } from './http/engine-http';
+export { isContextTooLong, withoutQuote } from './http/refusal';
 export { keepListJson } from './http/list-json';
 export { callSignal, type CallSignal } from './http/deadline';
 export type { AttemptPlan } from './resume';

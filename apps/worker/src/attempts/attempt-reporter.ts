@@ -9,7 +9,7 @@ import {
   type Segment,
 } from '@broomwagon/contracts';
 import { withoutQuote } from '@broomwagon/engines';
-import { ControlPlane, isExpiredEpoch } from '@broomwagon/generation';
+import { classifyFailure, ControlPlane, type FailureKind, isExpiredEpoch, type Lease } from '@broomwagon/generation';
 import type { AttemptOutcome } from '../worker-metrics';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
@@ -40,6 +40,23 @@ export interface Failure {
   /** Reference of a segment of the claim that the payload store does not have. */
   missingRef?: string;
   message?: string;
+}
+
+/** The failure of a request that its engine has ended. */
+export function toEngineAbort({ serverId }: Lease): Failure {
+  return { reason: 'engine-abort', retryable: true, message: `${serverId} ended the request without an abort` };
+}
+
+const FAILURES: Record<FailureKind, Pick<Failure, 'reason' | 'retryable'>> = {
+  refused: { reason: 'engine-rejected', retryable: false },
+  'not-served': { reason: 'no-server', retryable: true },
+  wrong: { reason: 'engine-rejected', retryable: true },
+  failed: { reason: 'engine-error', retryable: true },
+};
+
+/** The failure of a call. */
+export function toFailure(error: Error): Failure {
+  return { ...FAILURES[classifyFailure(error)], message: error.message };
 }
 
 /**

@@ -13,7 +13,6 @@ import {
   countContextTokens,
   EngineCalls,
   EXPERTS_FIELD,
-  type FailureKind,
   type Generated,
   type Lease,
   LeaseAcquirer,
@@ -31,7 +30,7 @@ import { WorkerMetrics, type AttemptOutcome } from '../worker-metrics';
 import type { Attempt } from './attempt';
 import { AttemptLoader, MissingSegmentError, type AttemptInput } from './attempt-loader';
 import { AttemptRegistry } from './attempt-registry';
-import { AttemptReporter, type Failure } from './attempt-reporter';
+import { AttemptReporter, toEngineAbort, toFailure } from './attempt-reporter';
 import { PartialSaver } from './partial-saver';
 import { PayloadGate } from './payload-gate';
 import { SegmentSaver } from './segment-saver';
@@ -190,7 +189,7 @@ export class AttemptRunner {
       return this.reporter.complete(attempt, { finishReason, engineFinishReason }, segment, storeAgain);
     }
     if ('stopped' in generated) return this.handBack(attempt, segment);
-    const failure = 'stoppedByEngine' in generated ? engineAbort(lease) : toFailure(generated.error);
+    const failure = 'stoppedByEngine' in generated ? toEngineAbort(lease) : toFailure(generated.error);
     await this.pause(attempt, generated);
     return this.reporter.fail(attempt, failure, segment);
   }
@@ -270,21 +269,6 @@ export class AttemptRunner {
 /** An untyped error comes from a store and is no evidence about the request. */
 function isRetryable(error: unknown): boolean {
   return !isBroomwagonError(error) || error.retryable;
-}
-
-function engineAbort({ serverId }: Lease): Failure {
-  return { reason: 'engine-abort', retryable: true, message: `${serverId} ended the request without an abort` };
-}
-
-const FAILURES: Record<FailureKind, Pick<Failure, 'reason' | 'retryable'>> = {
-  refused: { reason: 'engine-rejected', retryable: false },
-  'not-served': { reason: 'no-server', retryable: true },
-  wrong: { reason: 'engine-rejected', retryable: true },
-  failed: { reason: 'engine-error', retryable: true },
-};
-
-function toFailure(error: Error): Failure {
-  return { ...FAILURES[classifyFailure(error)], message: error.message };
 }
 
 function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): GenerationRequest {

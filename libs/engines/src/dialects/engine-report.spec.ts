@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { LIMITS } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createEngineAdapter } from '../detect-engine';
-import { NO_VERSION } from './http-adapter';
+import { NO_VERSION } from './versions';
 import { ANY_MODEL } from './model-list';
 
 let pages: Record<string, string>;

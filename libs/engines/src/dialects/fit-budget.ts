@@ -1,6 +1,6 @@
 import type { Prompt } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../engine-adapter';
-import { isContextTooLong } from '../http/engine-http';
+import { isContextTooLong } from '../http/refusal';
 import type { AttemptPlan } from '../resume';
 
 type RunPlan = Extract<AttemptPlan, { kind: 'run' }>;

@@ -20,7 +20,8 @@ import type {
   PassedRequest,
   PassOptions,
 } from '../engine-adapter';
-import { EngineHttp, parseObject, quote } from '../http/engine-http';
+import { EngineHttp, parseObject } from '../http/engine-http';
+import { quote } from '../http/refusal';
 import { couldResumeByTokens, planAttempt, type AttemptPlan } from '../resume';
 import type { ChunkReader } from '../stream/chunk-reader';
 import type { IncludedStop } from '../stream/included-stop';
@@ -36,9 +37,6 @@ import { readModelCards, toModelList, type ModelCard } from './model-list';
 import { passCall } from './passed-call';
 import { StopTokens } from './stop-tokens';
 import { asUnknownModel } from './unknown-model';
-
-/** Weight version in the report of an engine that has no number for its weights. */
-export const NO_VERSION = -1;
 
 /**
  * Statuses of an engine without the route. Any other refusal (of the key, for now, while requests run) is no such
@@ -295,10 +293,4 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     const message = `${this.url}${path} answered ${status}: ${quote(text)}`;
     throw new BroomwagonError(refuses ? 'ENGINE_REJECTED' : 'ENGINE_ERROR', message, { details: { status } });
   }
-}
-
-/** Engines keep a text, `default` at first; undefined if it is not a number. */
-export function weightNumber(said: unknown): number | undefined {
-  const version = typeof said === 'string' && /^\d{1,14}$/.test(said) ? Number(said) : said;
-  return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;
 }

@@ -1,7 +1,8 @@
 import { BroomwagonError, type EngineDialect } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, PassedAnswer, PassedRequest, PassOptions } from '../engine-adapter';
 import { toErrorCode } from '../http/answer-status';
-import { type EngineHttp, toRefusalError } from '../http/engine-http';
+import { type EngineHttp } from '../http/engine-http';
+import { toRefusalError } from '../http/refusal';
 import { SilenceWatch } from '../stream/silence-watch';
 import { DEFAULT_FIRST_TOKEN_TIMEOUT_MS, DEFAULT_STALL_TIMEOUT_MS } from '../stream/stream-generation';
 import { saltedFields } from './cache-salt';

@@ -42,3 +42,15 @@ export function wireSampling(
   }
   return wire;
 }
+
+/** Sampling parameters of `/generate` of SGLang for the `response_format` of a completion. @throws ENGINE_REJECTED */
+export function toGrammar(format: unknown): Record<string, string> {
+  if (format === undefined || format === null) return {};
+  const { type, json_schema: json } = format as { type?: unknown; json_schema?: { schema?: unknown } };
+  if (type === 'text') return {};
+  if (type === 'json_object') return { json_schema: '{"type":"object"}' };
+  if (type === 'json_schema') return { json_schema: JSON.stringify(json?.schema ?? {}) };
+  if (type === 'structural_tag') return { structural_tag: JSON.stringify(format) };
+  const message = `response_format: SGLang has no type ${JSON.stringify(type)}`;
+  throw new BroomwagonError('ENGINE_REJECTED', message, { field: 'response_format' });
+}

@@ -1,4 +1,4 @@
-import { BroomwagonError, isMultimodal, type PauseMode, type Prompt } from '@broomwagon/contracts';
+import { isMultimodal, type PauseMode, type Prompt } from '@broomwagon/contracts';
 import type {
   EngineAdapterOptions,
   EngineDescription,
@@ -9,12 +9,12 @@ import type {
 import type { StopSignal } from '../stop-signal';
 import type { TextForm } from '../stream/chunk-text';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
-import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
+import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
 import { countTokens, readMetrics, getProcessStart } from './prometheus';
-import { isAtLeast } from './release';
 import { saltedFields } from './cache-salt';
 import { SAMPLING_FIELDS } from './request-fields';
-import { wireSampling } from './sampling';
+import { toGrammar, wireSampling } from './sampling';
+import { isAtLeast, NO_VERSION, weightNumber } from './versions';
 
 /** Longest line of a stream: a chunk may repeat all tokens so far, logprobs included. */
 const SGLANG_MAX_LINE_BYTES = 64 * 1_048_576;
@@ -282,18 +282,6 @@ export class SglangAdapter extends HttpEngineAdapter {
     }
     return undefined;
   }
-}
-
-/** The sampling parameters of `/generate` for the `response_format` of a completion. @throws ENGINE_REJECTED */
-function toGrammar(format: unknown): Record<string, string> {
-  if (format === undefined || format === null) return {};
-  const { type, json_schema: json } = format as { type?: unknown; json_schema?: { schema?: unknown } };
-  if (type === 'text') return {};
-  if (type === 'json_object') return { json_schema: '{"type":"object"}' };
-  if (type === 'json_schema') return { json_schema: JSON.stringify(json?.schema ?? {}) };
-  if (type === 'structural_tag') return { structural_tag: JSON.stringify(format) };
-  const message = `response_format: SGLang has no type ${JSON.stringify(type)}`;
-  throw new BroomwagonError('ENGINE_REJECTED', message, { field: 'response_format' });
 }
 
 function isUnset(value: unknown): boolean {

@@ -2,12 +2,12 @@ import { BroomwagonError, PAUSE_MODES, type PauseMode, type Prompt } from '@broo
 import type { EngineDescription, EngineLoad, EngineReport, GeneratedChat, GenerationRequest } from '../engine-adapter';
 import type { StopSignal } from '../stop-signal';
 import { parseObject } from '../http/engine-http';
-import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
+import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import { countTokens, readMetrics, getProcessStart, type Metric } from './prometheus';
-import { isAtLeast } from './release';
 import { saltedFields } from './cache-salt';
 import { wireSampling } from './sampling';
+import { isAtLeast, NO_VERSION, weightNumber } from './versions';
 
 /** First version whose streams can carry token ids (`return_token_ids`). */
 const TOKEN_IDS_SINCE = [0, 10, 2];

@@ -1,19 +1,17 @@
-import { BroomwagonError, cutText, isBroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import { context, propagation } from '@opentelemetry/api';
 import { Agent, type Dispatcher } from 'undici';
 import { EngineAccess } from '../access/engine-access';
 import { ADDRESS_REFUSED } from '../access/forbidden-addresses';
 import { normalizeBaseUrl } from '../base-url';
 import type { EngineAdapterOptions } from '../engine-adapter';
-import { parseRetryAfter, toErrorCode } from './answer-status';
 import { callSignal } from './deadline';
-import { EngineStream, type Refusal } from './engine-stream';
+import { EngineStream } from './engine-stream';
 import { formatJson } from './list-json';
+import { toRefusalError } from './refusal';
 import { createConnector, isStale } from './stale-connections';
 import type { StopSignal } from '../stop-signal';
 
-/** How much of an unexpected answer an error quotes, characters. */
-const QUOTE_CHARACTERS = 200;
 /** Largest answer of a call that is no stream, bytes. */
 const MAX_ANSWER_BYTES = 16 * 1_048_576;
 
@@ -209,39 +207,6 @@ function parseAddress(url: string): { origin: string; prefix: string } {
   return { origin, prefix: pathname.replace(/\/$/, '') };
 }
 
-/** The error of an answer that is no stream. The error body is quoted if it has arrived soon. */
-export function toRefusalError(url: string, answer: Refusal): BroomwagonError {
-  const { status, contentType, contentEncoding, retryAfter, refusalText } = answer;
-  const isCompressed = contentEncoding !== 'identity';
-  const said = isCompressed ? '' : quote(refusalText);
-  const details = { status, said };
-  if (status >= 400) {
-    const code = toErrorCode(status);
-    const retryAfterMs = code === 'ENGINE_BUSY' ? parseRetryAfter(retryAfter, Date.now()) : undefined;
-    return new BroomwagonError(code, `${url} answered ${status}: ${said}`, { details, retryAfterMs });
-  }
-  const type = contentType || 'no content type';
-  const message = isCompressed
-    ? `${url} answered with content encoding ${contentEncoding}, although it was asked for identity`
-    : `${url} answered ${status} with ${type}, not a stream: ${said}`;
-  return new BroomwagonError('ENGINE_PROTOCOL', message, { details });
-}
-
-/** Answers of vLLM and SGLang if the prompt and the budget have more tokens than the context of the model. */
-const CONTEXT_TOO_LONG = new RegExp(
-  [
-    'maximum context length',
-    "longer than the model's context length",
-    'maximum model length',
-    'cannot be greater than max_model_len',
-  ].join('|'),
-  'i',
-);
-
-export function isContextTooLong(answer: string): boolean {
-  return CONTEXT_TOO_LONG.test(answer);
-}
-
 const UNREACHABLE_CODES = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -256,19 +221,6 @@ const UNREACHABLE_CODES = new Set([
 function errorCode(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | undefined)?.code;
   return typeof code === 'string' ? code : undefined;
-}
-
-/** The answer of an engine at the end of an error message: «answer», shortened; empty without an answer. */
-export function quote(text: string): string {
-  const oneLine = text.replaceAll(/\s+/g, ' ').trim();
-  if (oneLine === '') return '';
-  const cut = cutText(oneLine, QUOTE_CHARACTERS);
-  return oneLine.length <= cut.length ? `«${cut}»` : `«${cut}...»`;
-}
-
-/** A message for logs: an engine may repeat the prompt or tokens in its answer. */
-export function withoutQuote(message: string): string {
-  return message.replace(/«[^]*/, '«...»');
 }
 
 /** A text of JSON, or a number that Python writes and JSON does not have. */

@@ -1,6 +1,6 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { toErrorCode } from '../http/answer-status';
-import { quote } from '../http/engine-http';
+import { quote } from '../http/refusal';
 import { toFinishReason, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
 import { ChunkText, type TextForm } from './chunk-text';
 import { newEntries, newTokenIds, type LogprobEntry } from './chunk-tokens';

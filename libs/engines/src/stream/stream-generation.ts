@@ -1,7 +1,8 @@
 import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, GenerateOptions, GenerationResult } from '../engine-adapter';
 import { toErrorCode } from '../http/answer-status';
-import { isContextTooLong, parseObject, quote, type EngineHttp } from '../http/engine-http';
+import { parseObject, type EngineHttp } from '../http/engine-http';
+import { isContextTooLong, quote } from '../http/refusal';
 import { AttemptTokens } from './attempt-tokens';
 import { ChunkBatch, type Urgency } from './chunk-batch';
 import type { ChunkReader } from './chunk-reader';

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { mkdir, rename, rm, stat, statfs, utimes } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { BroomwagonError } from '@broomwagon/contracts';
@@ -20,6 +19,7 @@ import {
   type Change,
   type PayloadHeader,
 } from './payload-file';
+import { listShards, toJobFolder, toPayloadPath } from './payload-folders';
 import type { PayloadName } from './payload-ref';
 import {
   PayloadStore,
@@ -80,7 +80,7 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   protected async find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined> {
-    const found = await readPayloadFile(this.toPath(payload), index);
+    const found = await readPayloadFile(toPayloadPath(this.folder, payload), index);
     if (found === undefined) return this.requireFolder();
     const { header, data } = found;
     return {
@@ -110,14 +110,16 @@ export class FilePayloadStore extends PayloadStore {
     await this.requireFolder();
     const away: Away = keptMs === undefined ? rm : (path) => this.toTrash(path);
     const removed = await Promise.all(
-      page.map((payload) => this.unlink(this.toFolder(payload), this.toPath(payload), cutoffMs, away)),
+      page.map((payload) =>
+        this.unlink(toJobFolder(this.folder, payload), toPayloadPath(this.folder, payload), cutoffMs, away),
+      ),
     );
     return removed.filter(Boolean).length;
   }
 
   protected async eachOld(cutoffMs: number, pageSize: number, look: LookAtPage): Promise<void> {
     await this.requireFolder();
-    for await (const { pool, paths } of this.shards()) {
+    for await (const { pool, paths } of listShards(this.folder)) {
       for (const page of splitPages(paths, pageSize)) {
         const found = await Promise.all(page.map((path) => this.oldPayload(pool, path, cutoffMs)));
         const old = found.filter((one) => one !== undefined);
@@ -129,7 +131,7 @@ export class FilePayloadStore extends PayloadStore {
   /** Sets the times of change of the files: the times at which their payloads were last found to have owners. */
   protected async touch(page: readonly PayloadName[]): Promise<void> {
     const now = new Date();
-    await Promise.all(page.map((payload) => ifPresent(utimes(this.toPath(payload), now, now))));
+    await Promise.all(page.map((payload) => ifPresent(utimes(toPayloadPath(this.folder, payload), now, now))));
   }
 
   protected override async emptyTrash(nowMs: number): Promise<void> {
@@ -143,7 +145,7 @@ export class FilePayloadStore extends PayloadStore {
   async countAll(): Promise<number> {
     await this.requireFolder();
     let count = 0;
-    for await (const { paths } of this.shards()) {
+    for await (const { paths } of listShards(this.folder)) {
       count += paths.filter((path) => !path.endsWith('.draft') && !path.endsWith(FREED)).length;
     }
     return count;
@@ -163,12 +165,12 @@ export class FilePayloadStore extends PayloadStore {
 
   async removeAll(of: PayloadJob): Promise<void> {
     await this.requireFolder();
-    await rm(this.toFolder(of), { recursive: true, force: true });
+    await rm(toJobFolder(this.folder, of), { recursive: true, force: true });
   }
 
   async usage(of: PayloadJob): Promise<PayloadUsage> {
     await this.requireFolder();
-    const usedBytes = await readUsedBytes(this.toFolder(of));
+    const usedBytes = await readUsedBytes(toJobFolder(this.folder, of));
     const { bavail, bsize } = await statfs(this.folder);
     return { usedBytes, quotaBytes: Math.min(this.quotaBytes, usedBytes + bavail * bsize) };
   }
@@ -187,10 +189,10 @@ export class FilePayloadStore extends PayloadStore {
 
   private async write(payload: PayloadName, change: Change): Promise<PayloadHeader> {
     await this.requireFolder();
-    const jobFolder = this.toFolder(payload);
+    const jobFolder = toJobFolder(this.folder, payload);
     await mkdir(jobFolder, { recursive: true });
     return withUsedBytes(jobFolder, async () => {
-      const path = this.toPath(payload);
+      const path = toPayloadPath(this.folder, payload);
       const held = await readPayloadFile(path, 'all');
       if (held !== undefined && countReceived(held.header) === held.header.count) {
         if (!isSame(held, change)) throw new BroomwagonError('PAYLOAD_EXISTS', 'Another payload has this name');
@@ -253,14 +255,14 @@ export class FilePayloadStore extends PayloadStore {
 
   /** Marks a payload as freed with a file beside it, or removes the mark. @returns its bytes; -1 if it is missing */
   private async mark(payload: PayloadName, isFreed: boolean): Promise<number> {
-    const path = this.toPath(payload);
+    const path = toPayloadPath(this.folder, payload);
     if ((await readPayloadFile(path)) === undefined) return -1;
-    return withUsedBytes(this.toFolder(payload), async () => {
+    return withUsedBytes(toJobFolder(this.folder, payload), async () => {
       const held = await readPayloadFile(path);
       if (held === undefined) return -1;
       const bytes = sumBytes(held.header);
       const changed = isFreed ? await createOnce(path + FREED) : await this.unmark(path);
-      if (changed) await this.count(this.toFolder(payload), isFreed ? -bytes : bytes, false);
+      if (changed) await this.count(toJobFolder(this.folder, payload), isFreed ? -bytes : bytes, false);
       return bytes;
     });
   }
@@ -287,36 +289,6 @@ export class FilePayloadStore extends PayloadStore {
     await mkdir(dirname(place), { recursive: true });
     await rename(path, place);
   }
-
-  /** All payload files, by folder. */
-  private async *shards(): AsyncGenerator<{ pool: string; paths: string[] }> {
-    for (const pool of await list(this.folder)) {
-      for (const jobFolder of await list(join(this.folder, pool))) {
-        const folder = join(this.folder, pool, jobFolder);
-        for (const shard of await list(folder)) {
-          const files = await list(join(folder, shard));
-          yield { pool, paths: files.map((file) => join(folder, shard, file)) };
-        }
-      }
-    }
-  }
-
-  private toFolder({ pool, job }: PayloadJob): string {
-    return join(this.folder, pool, toFolderName(job));
-  }
-
-  private toPath(payload: PayloadName): string {
-    const hash = createHash('sha256').update(`${payload.owner}~${payload.name}`).digest('hex');
-    return join(this.toFolder(payload), hash.slice(0, 2), hash.slice(2));
-  }
-}
-
-/** Names that every file system takes as a folder name and that this store does not use otherwise (`..`, `.used`). */
-const FOLDER_NAME = /^[A-Za-z0-9][A-Za-z0-9._:%-]{0,199}$/;
-
-/** Name of the folder of a job. If the job's name cannot be one, it is `_` and a hash, and the files name the job. */
-function toFolderName(job: string): string {
-  return FOLDER_NAME.test(job) ? job : `_${createHash('sha256').update(job).digest('hex')}`;
 }
 
 function notAFolder(path: string): Error {
