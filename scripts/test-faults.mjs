@@ -10,6 +10,8 @@ import { pythonOfShortTests } from './python.mjs';
 import { runTests } from './vitest.mjs';
 
 const FILES = [
+  'apps/gateway/src/core/repeats',
+  'apps/gateway/src/dialects/zoo',
   'libs/state/src/audit/miscounts',
   'test/set-back',
   'test/admin-api-killed',
@@ -19,9 +21,7 @@ const FILES = [
   'test/failpoints',
   'test/fuzz',
   'test/gateway-outages',
-  'test/gateway-repeats',
   'test/gateway-under-chaos',
-  'test/gateway-zoo',
   'test/link-faults',
   'test/moves-under-chaos',
   'test/replicas-that-vanish',

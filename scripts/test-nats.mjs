@@ -13,7 +13,7 @@ import { runWithServer } from './run-with-server.mjs';
 const FILES = [
   'libs/messaging',
   'test/permissions',
-  'test/gateway-rounds',
+  'apps/gateway/src/rounds/rounds',
   'test/gateway-outages',
   'test/servers-that-restart',
   'test/start-over-tls',

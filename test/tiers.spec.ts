@@ -9,7 +9,11 @@ it.each([
   ['needs nothing', 'libs/policies/src/tail/tail.spec.ts', 'unit'],
   ['reads files of the product', 'libs/state/src/library/contracts.spec.ts', 'unit'],
   ['uses Redis', 'libs/state/src/leases/batches.spec.ts', 'services'],
-  ['has a helper that starts a service in the process of the test', 'test/gateway-fields.spec.ts', 'services'],
+  [
+    'has a helper that starts a service in the process of the test',
+    'apps/gateway/src/fields/fields.spec.ts',
+    'services',
+  ],
   ['listens on a port', 'lab/engine-simulator/src/adapters.spec.ts', 'services'],
   ['has a helper that starts processes', 'test/exactly-once.spec.ts', 'system'],
   ['starts a process', 'test/reference-trainer.spec.ts', 'system'],

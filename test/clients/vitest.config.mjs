@@ -8,6 +8,9 @@ export default defineConfig({
   root: fileURLToPath(new URL('../..', import.meta.url)),
   test: {
     ...base.test,
-    include: ['test/clients/*.{spec,check}.ts', 'test/gateway-{completions,chat,messages,responses}.spec.ts'],
+    include: [
+      'test/clients/*.{spec,check}.ts',
+      'apps/gateway/src/dialects/*/{completions,chat,messages,responses}.spec.ts',
+    ],
   },
 });

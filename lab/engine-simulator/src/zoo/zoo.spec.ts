@@ -89,7 +89,7 @@ it('each behaviour has a different name', () => {
 it('each behaviour names the spec file with its test', () => {
   for (const { name, server, isAboutTools, test } of ZOO) {
     // Three specs take their cases from the zoo by these fields; in other specs, the test has the name of the entry.
-    if (isAboutTools) expect(test, name).toBe('test/gateway-zoo-tools.spec.ts');
+    if (isAboutTools) expect(test, name).toBe('apps/gateway/src/dialects/zoo-tools.spec.ts');
     else if (server === undefined) expect(test, name).toBe('lab/engine-simulator/src/zoo/zoo-streams.spec.ts');
     else if (server.restart) expect(test, name).toBe('lab/engine-simulator/src/zoo/zoo-servers.spec.ts');
     else expect(readFileSync(test, 'utf8'), name).toContain(name);

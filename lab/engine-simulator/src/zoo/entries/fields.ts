@@ -3,7 +3,7 @@ import { finishBeforeArguments, twoToolCalls } from '../stages/tool-calls';
 import type { Stage, ZooEntry } from '../zoo-entry';
 
 const TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
-const TOOLS_TEST = 'test/gateway-zoo-tools.spec.ts';
+const TOOLS_TEST = 'apps/gateway/src/dialects/zoo-tools.spec.ts';
 const ALL = ['vllm', 'sglang', 'openai'] as const;
 const OPENAI = ['vllm', 'openai'] as const;
 /** Interval between tokens with another log probability. */

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { startEngine } from '../../../../../lab/engine-simulator/src/test-engine';
+import { useGateway } from '../../../../../test/system/gateway-bench';
+
+const system = useGateway(2, { speed: 20, registered: 'none' });
+let { bench, gateway } = system;
+let second: Awaited<ReturnType<typeof startEngine>>;
+beforeAll(async () => {
+  second = await startEngine('vllm', { model: 'other' });
+});
+afterAll(() => second.close());
+beforeEach(() => {
+  ({ bench, gateway } = system);
+});
+
+const completion = (model?: string) => ({ prompt: 'hi', max_tokens: 3, model });
+async function register(serverId: string, endpoint: string): Promise<void> {
+  await bench.register({ serverId, endpoint, dialect: 'vllm', model: undefined });
+}
+
+it('lists the models of all engines, and sends a request to an engine that has the model it names', async () => {
+  const first = await startEngine('vllm', { model: 'simulated' });
+  await register('first', first.url);
+  await register('second', second.url);
+  const { body } = await gateway.get('/v1/models');
+  expect(body.data.map(({ id }: { id: string }) => id).sort()).toEqual(['other', 'simulated']);
+  for (const [model, server] of [
+    ['simulated', 'first'],
+    ['other', 'second'],
+  ] as const) {
+    for (let n = 0; n < 3; n++) {
+      const reply = await gateway.post('/v1/completions', completion(model));
+      expect([reply.status, reply.body.model, reply.headers['x-broomwagon-server']]).toEqual([200, model, server]);
+    }
+    const chat = { model, messages: [{ role: 'user', content: 'hi' }], max_tokens: 3 };
+    expect((await gateway.post('/v1/chat/completions', chat)).headers['x-broomwagon-server']).toBe(server);
+  }
+  const refused = await gateway.post('/v1/completions', completion('nothing'));
+  expect([refused.status, refused.body.error.code ?? refused.body.error.type]).toEqual([404, 'model_not_found']);
+  await first.close();
+});
