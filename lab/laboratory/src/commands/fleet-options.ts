@@ -1,6 +1,6 @@
 import { type EnginePresetName, ENGINE_PRESETS } from '@broomwagon/models';
 import { Option, type Command } from 'commander';
-import type { WhatIfFleet } from '../events/what-if';
+import type { SimulatedFleetOptions } from '../events/simulate-recording';
 import { wholeNumber, someNumber } from './numbers';
 
 /** Properties of the engines that the events do not contain. */
@@ -20,7 +20,7 @@ export function addFleetOptions(command: Command): Command {
     .option('--prompt-tokens <n>', 'tokens of a prompt', wholeNumber(0, 1_000_000), 64);
 }
 
-export function toFleet({ servers, engine, promptTokens, speed }: FleetOptions): WhatIfFleet {
+export function toFleet({ servers, engine, promptTokens, speed }: FleetOptions): SimulatedFleetOptions {
   return { servers, engine: ENGINE_PRESETS[engine], promptTokens, speed };
 }
 

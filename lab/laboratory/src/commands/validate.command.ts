@@ -8,7 +8,7 @@ import { parseOptions } from '../../../demo/src/options/parse-options';
 import { toTailPolicy } from '../../../demo/src/options/tail-options';
 import type { Report } from '../../../demo/src/report/report';
 import { readEvents } from '../events/recorded-run';
-import { recordedSeconds, replay } from '../events/what-if';
+import { recordedSeconds, simulateRecording } from '../events/simulate-recording';
 import { svgPlot } from '../output/plot';
 import { screenTable, drawn, WRITTEN_TO } from '../output/write-output';
 import {
@@ -71,7 +71,7 @@ async function validated(
   const given = startOptions(policy, options);
   const { events, report } = await services(given);
   const run = readEvents(events, policy);
-  const { outcome } = replay(run, toFleet(options), toTailPolicy(parseOptions(given)), 'same');
+  const { outcome } = simulateRecording(run, toFleet(options), toTailPolicy(parseOptions(given)), 'same');
   return {
     policy,
     services: recordedSeconds(run, options.speed),

@@ -1,7 +1,7 @@
 import { ENGINE_PRESETS } from '@broomwagon/models';
 import { describe, expect, it } from 'vitest';
 import { readEvents } from './recorded-run';
-import { recordedPolicy, recordedSeconds, replay } from './what-if';
+import { recordedPolicy, recordedSeconds, simulateRecording } from './simulate-recording';
 
 let sequence = 0;
 function event(type: string, atMs: number, body: object): string {
@@ -110,8 +110,8 @@ describe('a recorded stream of events', () => {
   it('is replayed under another policy with the same lengths', () => {
     const run = readEvents(recording().join('\n'), 'events');
     const fleet = { servers: 1, engine: ENGINE_PRESETS['14b-16k'], promptTokens: 8, speed: 10 };
-    const own = replay(run, fleet, recordedPolicy(run));
-    const waiting = replay(run, fleet, { name: 'wait', overProvision: 1 });
+    const own = simulateRecording(run, fleet, recordedPolicy(run));
+    const waiting = simulateRecording(run, fleet, { name: 'wait', overProvision: 1 });
     expect(own.outcome.steps).toHaveLength(2);
     expect(own.outcome.ledger['trained.tokens']).toBe(waiting.outcome.ledger['trained.tokens']);
   });

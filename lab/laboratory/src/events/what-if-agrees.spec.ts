@@ -2,7 +2,7 @@ import { type FixedPolicy, whatIf } from '@broomwagon/policies';
 import { ENGINE_PRESETS, LENGTH_PRESETS, responseLength } from '@broomwagon/models';
 import { describe, expect, it } from 'vitest';
 import type { RecordedRun } from './recorded-run';
-import { replay } from './what-if';
+import { simulateRecording } from './simulate-recording';
 
 const GROUPS_PER_STEP = 32;
 const SAMPLES = 4;
@@ -37,11 +37,11 @@ const recorded = { groups: lengths, groupsPerStep: GROUPS_PER_STEP, time: (token
 
 /** Results of simulation and replay for one policy; speeds are relative to `wait`. */
 function both(policy: FixedPolicy) {
-  const simulated = replay(run, FLEET, policy);
+  const simulated = simulateRecording(run, FLEET, policy);
   const replayed = whatIf(recorded, policy);
   return {
     simulated: {
-      speed: replay(run, FLEET, WAIT).stepSeconds / simulated.stepSeconds,
+      speed: simulateRecording(run, FLEET, WAIT).stepSeconds / simulated.stepSeconds,
       offPolicyShare: simulated.ledger.offPolicyShare,
       wasteShare: simulated.ledger.waste.share,
       lengthBias: simulated.ledger.lengthBias,

@@ -6,7 +6,7 @@ import type { Setup } from '../parameters';
 import { tracedWorkload, type Redraw } from '../workload/workload';
 import type { RecordedRun } from './recorded-run';
 
-export interface WhatIfFleet {
+export interface SimulatedFleetOptions {
   servers: number;
   engine: EngineParameters;
   promptTokens: number;
@@ -17,7 +17,12 @@ export interface WhatIfFleet {
 /**
  * Rolls the recorded data set out in virtual time, without the pauses between rounds, which the events do not show.
  */
-export function replay(run: RecordedRun, fleet: WhatIfFleet, policy: TailPolicy, redraw?: Redraw): RunResult {
+export function simulateRecording(
+  run: RecordedRun,
+  fleet: SimulatedFleetOptions,
+  policy: TailPolicy,
+  redraw?: Redraw,
+): RunResult {
   const groupsPerStep = highest(run.rounds.map(({ neededGroups }) => neededGroups));
   const setup: Setup = {
     hardware: `${fleet.servers} engines`,
