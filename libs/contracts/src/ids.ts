@@ -1,4 +1,5 @@
-import type { GroupId, JobId, RequestId } from './scalars';
+import { randomBytes } from 'node:crypto';
+import type { GroupId, JobId, RequestId, Epoch } from './scalars';
 
 /** Longest id a caller may choose, in bytes of UTF-8. */
 export const MAX_ID_BYTES = 128;
@@ -42,4 +43,12 @@ export function idPart(id: string): string {
 /** The id of a part of a composed one. */
 export function idOfPart(part: string): string {
   return part.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+const RANDOM_LENGTH = 12;
+
+/** An epoch that was never given before: the time in milliseconds and 62 random bits, both in base 36. */
+export function newEpoch(): Epoch {
+  const random = (randomBytes(8).readBigUInt64BE() % 36n ** BigInt(RANDOM_LENGTH)).toString(36);
+  return Date.now().toString(36) + random.padStart(RANDOM_LENGTH, '0');
 }

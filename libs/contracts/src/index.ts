@@ -7,7 +7,6 @@ export * from './capabilities.dto';
 export * from './job-snapshot.dto';
 export * from './decision.dto';
 export * from './deletion.dto';
-export * from './epochs';
 export * from './errors';
 export * from './events';
 export * from './generation';

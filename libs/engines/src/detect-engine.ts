@@ -1,8 +1,15 @@
-import { BroomwagonError, ENGINE_DIALECTS, isBroomwagonError, type EngineDialect } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  ENGINE_DIALECTS,
+  isBroomwagonError,
+  type EngineDialect,
+  type RegisterServerRequest,
+} from '@broomwagon/contracts';
 import { OpenAiAdapter } from './dialects/openai.adapter';
 import { SglangAdapter } from './dialects/sglang.adapter';
 import { VllmAdapter } from './dialects/vllm.adapter';
 import type { EngineAdapter, EngineAdapterOptions, EngineDescription } from './engine-adapter';
+import { toServerId } from './base-url';
 
 const ADAPTERS = { vllm: VllmAdapter, sglang: SglangAdapter, openai: OpenAiAdapter };
 
@@ -44,4 +51,24 @@ export async function detectEngine(
       details: { reasons },
     },
   );
+}
+
+/** instanceId of an engine that reports none: registering it again then changes nothing. */
+const UNKNOWN_START = 'unknown';
+
+/** The registration of the engine at a URL, as the engine describes itself. @throws as {@link detectEngine} */
+export async function readRegistration(
+  url: string,
+  options: EngineAdapterOptions & { signal?: AbortSignal },
+): Promise<Omit<RegisterServerRequest, 'maxInflight'>> {
+  const { adapter, model, instanceId, weightVersion, capabilities } = await detectEngine(url, options);
+  return {
+    serverId: toServerId(url),
+    endpoint: adapter.url,
+    dialect: adapter.dialect,
+    model,
+    instanceId: instanceId ?? UNKNOWN_START,
+    weightVersion,
+    capabilities,
+  };
 }

@@ -5,7 +5,7 @@ export { NO_VERSION } from './dialects/versions';
 export { ANY_MODEL } from './dialects/model-list';
 export * from './engine-adapter';
 export { normalizeBaseUrl, toServerId } from './base-url';
-export { readRegistration } from './engine-server';
+export { readRegistration } from './detect-engine';
 export { engineRequestId, randomEngineRequestId } from './engine-request-id';
 export { StopSource, type StopSignal } from './stop-signal';
 export { parseObject } from './http/engine-http';

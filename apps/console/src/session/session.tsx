@@ -2,7 +2,6 @@ import { type AdminClient, AdminApiError, createAdminClient, readData, type Sche
 import { Center, Loader } from '@mantine/core';
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
 import { noteClock } from '../live/server-clock';
-import { readToken, storeToken } from './token';
 
 type Identity = Schemas['IdentityReply'];
 
@@ -95,4 +94,29 @@ export function useSession(): SignedIn {
 }
 export function useSignIn(): SignedOut {
   return useContext(SignedOutContext)!;
+}
+
+const STORED = 'broomwagon.token';
+
+/**
+ * The token of this tab, from the address (`#token=...` or `#/round?token=...`), from which it is removed at once, or
+ * from an earlier visit. It is kept until the tab is closed.
+ */
+function readToken(): string | undefined {
+  const fragment = location.hash.slice(1);
+  const [page, query] = fragment.startsWith('/') ? fragment.split('?', 2) : ['/', fragment];
+  const parameters = new URLSearchParams(query);
+  const given = parameters.get('token');
+  if (given !== null && given !== '') {
+    sessionStorage.setItem(STORED, given);
+    parameters.delete('token');
+    const others = parameters.size > 0 ? `?${parameters}` : '';
+    history.replaceState(null, '', `${location.pathname}${location.search}#${page}${others}`);
+  }
+  return sessionStorage.getItem(STORED) ?? undefined;
+}
+
+function storeToken(token: string | undefined): void {
+  if (token === undefined) sessionStorage.removeItem(STORED);
+  else sessionStorage.setItem(STORED, token);
 }

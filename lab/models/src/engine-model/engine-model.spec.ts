@@ -2,8 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import { RandomStream } from '../lengths';
 import { EngineModel } from './engine-model';
-import { ENGINE_PRESETS, type EngineParameters } from './engine-parameters';
-import { stepSeconds } from './step-seconds';
+import { ENGINE_PRESETS, type EngineParameters, stepSeconds } from './engine-parameters';
 
 const roomy: EngineParameters = { ...ENGINE_PRESETS['14b-16k'], kvCapacityTokens: 1e9 };
 

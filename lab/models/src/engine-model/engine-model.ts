@@ -1,8 +1,7 @@
-import type { EngineParameters } from './engine-parameters';
+import { type EngineParameters, secondsOfSteps, stepsInSeconds, stepSeconds } from './engine-parameters';
 import type { EngineSequence, EngineTotals, SequenceState } from './engine-model.types';
 import { Batch, type BatchMember } from './batch';
 import { KvCache } from './kv-cache';
-import { secondsOfSteps, stepsInSeconds, stepSeconds } from './step-seconds';
 
 /** Rounding of the continuous step counter, steps. */
 const EPSILON = 1e-6;

@@ -112,3 +112,23 @@ export const ENGINE_PRESETS = {
   /** A 2B model on one GPU; TailSieve measured tau(1) = 5.2 ms. */
   '2b': computeEngineParameters({ parameters: 2e9, kvBytesPerToken: 28 * KIB, gpus: 1, stepBaseMs: 5 }),
 } as const satisfies Record<string, EngineParameters>;
+
+export type EnginePresetName = keyof typeof ENGINE_PRESETS;
+
+/** Seconds of one decode step: tau = t0 + cb * X + ck * K, where X is the batch or the graph tier that holds it. */
+export function stepSeconds(parameters: EngineParameters, batch: number, kvTokens: number): number {
+  const tier = parameters.graphTiers?.find((size) => size >= batch) ?? batch;
+  return (
+    parameters.stepBaseSeconds + parameters.stepPerSequenceSeconds * tier + parameters.stepPerKvTokenSeconds * kvTokens
+  );
+}
+
+/** Seconds of decode steps of a fixed batch, in continuous time: a step takes `first`, each next one `growth` more. */
+export function secondsOfSteps(steps: number, first: number, growth: number): number {
+  return steps * first + (growth * steps * steps) / 2;
+}
+
+/** Inverse of {@link secondsOfSteps}, in the form that stays exact for growth = 0. */
+export function stepsInSeconds(seconds: number, first: number, growth: number): number {
+  return (2 * seconds) / (first + Math.sqrt(first * first + 2 * growth * seconds));
+}

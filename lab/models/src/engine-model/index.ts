@@ -3,5 +3,4 @@ export * from './engine-model.types';
 export * from './kv-blocks';
 export * from './lockstep-engines';
 export * from './min-heap';
-export * from './step-seconds';
 export * from './engine-parameters';

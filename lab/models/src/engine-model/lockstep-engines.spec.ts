@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import { EngineModel } from './engine-model';
-import { ENGINE_PRESETS } from './engine-parameters';
-import { stepSeconds } from './step-seconds';
+import { ENGINE_PRESETS, stepSeconds } from './engine-parameters';
 import { LockstepEngines } from './lockstep-engines';
 
 const parameters = { ...ENGINE_PRESETS['235b-moe'], slots: 1_000 };

@@ -1,4 +1,4 @@
-import { stepSeconds } from './step-seconds';
+import { stepSeconds } from './engine-parameters';
 import type { EngineModel } from './engine-model';
 
 /** Steps after which the time of a step is read again: the KV cache has grown by less than 1 % of a step until then. */

@@ -1,5 +1,5 @@
 import type { EngineDialect, Prompt } from '@broomwagon/contracts';
-import { OpaqueText } from '@broomwagon/engines';
+import { OpaqueText, type GenerationResult } from '@broomwagon/engines';
 import { type ByteRange, joinedBase64 } from './base64-bytes';
 import { type ExpertRows, buildFileHeader, parseRows } from './expert-rows';
 
@@ -157,4 +157,27 @@ function isPacked(reported: unknown): reported is PackedExperts {
   if (typeof reported !== 'object' || reported === null) return false;
   const { data, shape, dtype } = reported as Partial<Record<keyof PackedExperts, unknown>>;
   return typeof data === 'string' && Array.isArray(shape) && typeof dtype === 'string';
+}
+
+/**
+ * After a call: takes its routed experts out of the fields of the engine.
+ * @param keptTokens tokens of the call that its response has kept
+ * @param from row from which on the call was asked
+ */
+export function takeExperts(
+  experts: RoutedExperts,
+  result: GenerationResult | undefined,
+  keptTokens: number,
+  from: number,
+): void {
+  const { engineFields = {}, usage } = result ?? {};
+  const { [EXPERTS_FIELD]: reported } = engineFields;
+  delete engineFields[EXPERTS_FIELD];
+  experts.take({
+    reported,
+    engineTokens: usage && usage.promptTokens + usage.completionTokens,
+    // The prompt of a continued call contains the tokens before.
+    keptTokens: (usage?.promptTokens ?? 0) + keptTokens,
+    from,
+  });
 }

@@ -1,3 +1,2 @@
-export { ledgerAlarms } from './ledger-alarms';
 export * from './ledger-summary';
 export { lengthBin } from './length-bins';

@@ -3,8 +3,7 @@ import { describe, expect, inject, it } from 'vitest';
 import type { Acceptance } from '@broomwagon/contracts';
 import { countBatch, countGroup, countOpen, countTrained, countWasted, RandomStream } from '@broomwagon/models';
 import { kaplanMeier, computeMean, computeQuantile, type Observed } from './kaplan-meier';
-import { ledgerAlarms } from './ledger-alarms';
-import { addCounters, acceptanceByLength, summariseLedger } from './ledger-summary';
+import { ledgerAlarms, addCounters, acceptanceByLength, summariseLedger } from './ledger-summary';
 import { binTokens, lengthBin } from './length-bins';
 
 function trained(tokens: number, weightVersion = 0, isAtCap = false) {

@@ -18,7 +18,7 @@ starts again. The engine of a server that was not registered is resumed once, in
 Reply: RegisteredServer; a server that stays away has the state `removed` and an empty epoch
 Errors: SERVER_ID_TAKEN.
 Flags: allow-oom ]]
-local UNKNOWN_START = 'unknown' -- instanceId of every start that has no name (libs/engines/src/engine-server.ts)
+local UNKNOWN_START = 'unknown' -- instanceId of every start that has no name (libs/engines/src/detect-engine.ts)
 
 -- True when another engine, which lives at another address, has the id.
 local function is_taken(known, args)
