@@ -50,15 +50,19 @@ it('repeats failures of the same server with growing pauses, until their sum is 
   expect(pauses.length).toBeLessThan(7);
 });
 
-it('calls no engine a third time after two answers in a wrong dialect', () => {
+it('calls no start of an engine again that has answered in a wrong dialect', () => {
   const wrong = new BroomwagonError('ENGINE_PROTOCOL', 'compressed');
   const limited = limit();
   expect(limited.pauseAfter(wrong, a)).toBe(0);
-  expect(limited.pauseAfter(wrong, b)).toBeGreaterThan(0);
-  expect(limited.pauseAfter(failed, a)).toBeGreaterThan(0);
-  expect(limited.pauseAfter(wrong, a)).toBeUndefined();
+  expect([restartedA, b].map((lease) => limited.refuseWrong(lease))).toEqual([undefined, undefined]);
+  expect(limited.pauseAfter(failed, b)).toBeGreaterThan(0);
+  expect(limited.failedServers).toEqual(['a', 'b']);
+  expect(limited.refuseWrong(a)).toBe('again');
+  expect(limited.failedServers).toEqual(['a']);
+  expect(limited.refuseWrong(a)).toEqual({ reason: 'error', error: wrong });
   limited.clear();
-  expect(limited.pauseAfter(wrong, a)).toBe(0);
+  expect(limited.pauseAfter(wrong, a, true)).toBe(0);
+  expect(limited.refuseWrong(a)).toBeUndefined();
 });
 
 it('takes calls that were not served as no evidence, until a deadline that a pause of the pool postpones', () => {

@@ -18,18 +18,22 @@ type Limits = Pick<
   'maxEngineFailures' | 'noServerDeadlineMs' | 'engineFailurePauseMs' | 'engineFailureDeadlineMs'
 >;
 
+type LeasedStart = Pick<Lease, 'serverId' | 'epoch'>;
+
+const toStart = ({ serverId, epoch }: LeasedStart): string => `${serverId} ${epoch}`;
+
 /**
  * Limit of the calls of a generation that end badly in a row, without a further kept token. Failures on different
  * servers are evidence against the request; a restarted server counts as another one. Repeated failures on the same
  * servers only cause pauses, whose sum is limited. Calls that were not served have only a deadline, like the wait for a
- * free server. A second answer of an engine in a wrong dialect ends the generation: each further call would cost a
- * whole response and end in the same way.
+ * free server. A start of a server that has answered in a wrong dialect, without a token, gets no further calls: each
+ * would cost a whole response and end in the same way.
  */
 export class FailureLimit {
   /** Starts of servers that have failed the request. */
   private readonly failedStarts = new Set<string>();
-  /** Starts of servers that have sent an answer in a wrong dialect. */
-  private readonly wrongStarts = new Set<string>();
+  /** Errors of server starts that have sent an answer in a wrong dialect. */
+  private readonly wrongStarts = new Map<string, Error>();
   private readonly servers = new Set<string>();
   private failed = 0;
   private refused = 0;
@@ -60,18 +64,18 @@ export class FailureLimit {
   /**
    * Counts a call that ended badly.
    * @param error undefined: the engine has aborted the call by itself
+   * @param lease lease of the call
+   * @param hasProgress the call has added tokens that are kept, so its engine answers in the right dialect
    * @returns pause before the next call, milliseconds; undefined: the generation ends
    */
-  pauseAfter(error: Error | undefined, { serverId, epoch }: Pick<Lease, 'serverId' | 'epoch'>): number | undefined {
+  pauseAfter(error: Error | undefined, lease: LeasedStart, hasProgress = false): number | undefined {
+    const { serverId } = lease;
     this.servers.delete(serverId);
     this.servers.add(serverId);
     const kind = error === undefined ? 'failed' : classifyFailure(error);
     if (kind === 'not-served') return this.unservedPause(asOurs(error!));
-    const start = `${serverId} ${epoch}`;
-    if (kind === 'wrong') {
-      if (this.wrongStarts.has(start)) return undefined;
-      this.wrongStarts.add(start);
-    }
+    const start = toStart(lease);
+    if (kind === 'wrong' && !hasProgress) this.wrongStarts.set(start, error!);
     this.failedStarts.add(start);
     const pauseMs = pauseAfterSetbacks('failed', (this.failed += 1), this.limits.engineFailurePauseMs);
     this.pausedMs += pauseMs;
@@ -91,6 +95,19 @@ export class FailureLimit {
     if (acquisition.failed === 'stopped') return undefined;
     const busy = acquisition.failed === 'no-server' ? this.busyError() : undefined;
     return busy ?? acquisition.error;
+  }
+
+  /**
+   * Decides on a lease whose start has answered in a wrong dialect, since no server that is not avoided can take it.
+   * @returns undefined: the start has not answered so; `again`: no server is avoided any more because of other failures
+   */
+  refuseWrong(lease: LeasedStart): GenerationEnd | 'again' | undefined {
+    const error = this.wrongStarts.get(toStart(lease));
+    if (error === undefined) return undefined;
+    const wrong = new Set([...this.wrongStarts.keys()].map((start) => start.split(' ')[0]!));
+    const others = [...this.servers].filter((serverId) => !wrong.has(serverId));
+    for (const serverId of others) this.servers.delete(serverId);
+    return others.length > 0 ? 'again' : this.endWith(error);
   }
 
   /** End of a generation that {@link pauseAfter} ends. */

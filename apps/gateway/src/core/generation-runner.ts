@@ -118,6 +118,13 @@ export class GenerationRunner {
       let error: Error | undefined;
       let [abort, lease]: [GenerationEnd?, Lease?] = [];
       if ('lease' in acquisition) {
+        const refused = failures.refuseWrong(acquisition.lease);
+        if (refused !== undefined) {
+          void this.releaser.release(call, { leaseId: acquisition.lease.leaseId }, 'aborted', 0);
+          if (refused !== 'again') return refused;
+          generation.endCall();
+          continue;
+        }
         generation.calls.grant();
         ({ end, error, abort, lease } = await this.callUnderLease(generation, call, acquisition.lease));
       } else {
@@ -132,12 +139,13 @@ export class GenerationRunner {
       const refusal = prepareRepeat(generation, error);
       if (refusal !== undefined) return refusal;
       // Tokens that the response loses when it starts again are no progress.
-      if (generation.tokens.count > mostKept) {
+      const hasProgress = generation.tokens.count > mostKept;
+      if (hasProgress) {
         mostKept = generation.tokens.count;
         failures.clear();
       }
       if (lease !== undefined && (error !== undefined || abort !== undefined)) {
-        const pauseMs = failures.pauseAfter(error, lease);
+        const pauseMs = failures.pauseAfter(error, lease, hasProgress);
         if (pauseMs === undefined) return error ? failures.endWith(error) : endOfAborts(generation, abort!);
         if (pauseMs > 0) await delay(pauseMs, undefined, { signal: generation.signal }).catch(() => undefined);
       }

@@ -16,8 +16,8 @@ const ENTRIES = ZOO.filter(
   ({ server, form, name, isAlone }) =>
     server?.restart === undefined && form === undefined && name !== 'hung-healthy' && !isAlone,
 );
-/** Entries that occur once: a second answer of another dialect ends the response. */
-const ONCE = new Set(ZOO.filter(({ failure }) => failure === 'ENGINE_PROTOCOL').map(({ name }) => name));
+/** Entries of one engine: the response ends when each engine has answered in another dialect. */
+const WRONG = new Set(ZOO.filter(({ failure }) => failure === 'ENGINE_PROTOCOL').map(({ name }) => name));
 const ABORTING = new Set(['done-without-reason', 'sglang-waiting-abort']);
 const STOP_ENTRIES = new Set(['vllm-stop-withheld', 'sglang-stop-trimmed-at-end']);
 
@@ -71,8 +71,11 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
             : undefined;
 
         const later = [...form, ...entries.filter((name) => !FAILING.has(name))];
-        const count = entries.some((name) => ONCE.has(name)) ? 1 : hits;
-        for (const url of engines) await selectZoo(url, { entries: [...form, ...entries], at, count, later });
+        const plain = entries.filter((name) => !WRONG.has(name));
+        for (const [index, url] of engines.entries()) {
+          const names = index === 0 ? entries : plain;
+          await selectZoo(url, { entries: [...form, ...names], at, count: hits, later });
+        }
         const found = await call(path, door.body({ prompt: prompts, stream, stop }));
         const faults = findSampleFaults(
           {

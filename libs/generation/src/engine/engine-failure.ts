@@ -3,8 +3,8 @@ import { isBroomwagonError, type ErrorCode } from '@broomwagon/contracts';
 /**
  * Kind of a failed call of an engine, by the party at fault. `refused`: the request, which fails for good.
  * `not-served`: nobody, since the engine could not serve now or has not seen the request. `wrong`: this start of the
- * server, whose answer is not of its dialect; a second such answer shows that each call would cost a whole response for
- * nothing. `failed`: the request or the server; further calls of either show which.
+ * server, whose answer is not of its dialect: each further call would cost a whole response for nothing. `failed`: the
+ * request or the server; further calls of either show which.
  */
 export type FailureKind = 'refused' | 'not-served' | 'wrong' | 'failed';
 

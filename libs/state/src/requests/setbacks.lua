@@ -3,8 +3,8 @@
 -- first failure; starts: starts of servers that failed the request; servers: servers of its setbacks, the latest last;
 -- wrong: starts of servers that sent an answer of another dialect, optional}.
 -- Only failures on different starts of servers count for maxFailures. The same starts may fail the request again until
--- a deadline. An engine that did not serve the request has not failed it. A second answer of another dialect from one
--- start ends the request, unless another server of the pool may still answer: each further attempt would cost a whole
+-- a deadline. An engine that did not serve the request has not failed it. An answer of another dialect without a token
+-- ends the request, unless another server of the pool may still answer: each further attempt would cost a whole
 -- generation and end in the same way.
 local Setbacks = {}
 
@@ -31,15 +31,13 @@ local function start_of(tx, request, server_id)
   return server_id .. '@' .. (server and server.epoch or '')
 end
 
--- Notes a start that sent an answer of another dialect. True when this was the second such answer of the start, and
--- each server that is neither pending nor failed has sent one.
+-- Notes a start that sent an answer of another dialect. True when each server that is neither pending nor failed has
+-- sent one.
 local function note_wrong(tx, run, start)
   local others = without(run.wrong or {}, start)
-  local is_second = #others < #(run.wrong or {})
   table.insert(others, start)
   if #others > MAX_SERVERS then table.remove(others, 1) end
   run.wrong = others
-  if not is_second then return false end
   local wrong = 0
   for _, one in ipairs(others) do
     local id, epoch = string.match(one, '^(.*)@(.*)$')
@@ -67,7 +65,7 @@ function Setbacks.note(tx, request, why, made, most_failures)
     table.insert(run.starts, start)
     run.sinceMs = run.sinceMs or tx.now
     is_over = #run.starts > most_failures or (why.deadlineMs ~= nil and tx.now - run.sinceMs >= why.deadlineMs)
-    if why.isWrong then is_over = note_wrong(tx, run, start) or is_over end
+    if why.isWrong and made == 0 then is_over = note_wrong(tx, run, start) or is_over end
   end
   Request.set(tx, request, { setbacks = cjson.encode(run), failures = #run.starts })
   return is_over

@@ -158,12 +158,20 @@ describe('a response that is cut is continued on another engine', () => {
     'error-500',
     'error-429',
     'close',
-    'html',
   ])('when the engine fails: %s', async (kind) => {
     await inject(system.bench.engine.url, { kind, afterTokens: 7 });
     const reply = await system.gateway.post('/generate', generate(30));
     expectSame(reply, await system.uncut(30));
     expect(reply.headers['x-broomwagon-attempts']).toBe('2');
+  });
+
+  it('not on engines that answer in a wrong dialect: each is called once, and the response ends with the error', async () => {
+    for (const attempts of ['1', '2']) {
+      for (const { url } of [system.bench.engine, system.second]) await inject(url, { kind: 'html' });
+      const { status, body, headers } = await system.gateway.post('/generate', generate(4));
+      expect([status, body.error?.type, headers['x-broomwagon-attempts']]).toEqual([502, 'ENGINE_PROTOCOL', attempts]);
+      await system.registerSecond();
+    }
   });
 
   it('when it is moved, and its lease moves with it', async () => {
