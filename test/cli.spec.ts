@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Epoch } from '@broomwagon/contracts';
@@ -33,6 +34,11 @@ beforeAll(async () => {
 afterAll(async () => {
   await api?.close();
   await bench?.close();
+});
+
+it('prints the version of the release', async () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  expect(await cli.run('--version')).toMatchObject({ exitCode: 0, stdout: `${version}\n`, stderr: '' });
 });
 
 describe('status', () => {

@@ -1,4 +1,6 @@
 import { Command, Help, Option } from 'commander';
+// The whole library would double the start of a command.
+import { VERSION } from '../../../libs/platform/src/project';
 import { durationOption } from './arguments';
 import { addAudit } from './commands/audit';
 import { addConfig } from './commands/config';
@@ -36,6 +38,7 @@ export function createProgram(terminal: Terminal): Command {
     .option('--json', 'print JSON instead of tables')
     .option('--yes', 'do not ask for confirmation')
     .addOption(durationOption('--timeout <duration>', 'maximum duration of a call', '30s'))
+    .version(VERSION, '--version', 'print the version')
     .addHelpText('after', EXIT_CODES)
     .configureHelp({
       showGlobalOptions: true,
