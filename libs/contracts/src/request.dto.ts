@@ -186,10 +186,11 @@ export type ReturnReason = FailReason | 'worker-lost' | 'internal';
  * a cut `unfinished`, otherwise `pending`, or `failed` above the limits. `payload-full`: the quota of the job has no
  * room for the tokens; its requests are not claimed until there is room. `timeout`: the sample ends for good, and its
  * group according to `abortScope` of the round. The reasons `engine-error`, `engine-rejected` and, if not retryable,
- * `payload` count as failures (`maxFailures` of the policy), once for each start of a server (`run.serverId`) and anew
- * after a further token; all others without a command count as returns (`maxReturns`). A second retryable
- * `engine-rejected` of one start of a server fails the request too, unless another server of the pool has sent none.
- * `no-server` is also the reason of an engine that could not serve now (429, 503, no connection).
+ * `payload` count as failures (`maxFailures` of the policy), once for each start of a server (`run.serverId`), anew
+ * after a further token, and not while most servers fail other prompts too; all others without a command count as
+ * returns (`maxReturns`). A second retryable `engine-rejected` of one start of a server fails the request too, unless
+ * another server of the pool has sent none. `no-server` is also the reason of an engine that could not serve now (429,
+ * 503, no connection).
  */
 export class FailRequest extends AttemptMessage {
   /** Generation time of the attempt, milliseconds; for a sample with `timeoutMs`. */

@@ -173,8 +173,8 @@ export class TailPolicy {
   @IsOptional() @ValidateNested() @Type(() => LedgerBounds) alarms?: LedgerBounds;
   /**
    * Different servers that may fail one request, one after the other without a further token, before it fails for good;
-   * a server that has restarted is another one. The same servers may fail it again for
-   * REQUEST_FAILURE_DEADLINE_MS of the coordinator.
+   * a server that has restarted is another one. While more than half of the servers fail other prompts too, no failure
+   * counts. The same servers may fail it again for REQUEST_FAILURE_DEADLINE_MS of the coordinator.
    * @default 3
    */
   @IsOptional() @IsWithin(0, 1_000) maxFailures?: Integer;

@@ -1543,11 +1543,11 @@ class FailRequest(TypedDict):
     `payload-full`: the quota of the job has no room for the tokens; its requests are not claimed until
     there is room. `timeout`: the sample ends for good, and its group according to `abortScope` of the
     round. The reasons `engine-error`, `engine-rejected` and, if not retryable, `payload` count as
-    failures (`maxFailures` of the policy), once for each start of a server (`run.serverId`) and anew
-    after a further token; all others without a command count as returns (`maxReturns`). A second
-    retryable `engine-rejected` of one start of a server fails the request too, unless another server of
-    the pool has sent none. `no-server` is also the reason of an engine that could not serve now (429,
-    503, no connection).
+    failures (`maxFailures` of the policy), once for each start of a server (`run.serverId`), anew after
+    a further token, and not while most servers fail other prompts too; all others without a command
+    count as returns (`maxReturns`). A second retryable `engine-rejected` of one start of a server fails
+    the request too, unless another server of the pool has sent none. `no-server` is also the reason of
+    an engine that could not serve now (429, 503, no connection).
     """
 
     workerId: str
@@ -5685,7 +5685,8 @@ class TailPolicy(TypedDict):
 
     maxFailures: NotRequired[int]
     """Different servers that may fail one request, one after the other without a further token, before it
-    fails for good; a server that has restarted is another one. The same servers may fail it again for
+    fails for good; a server that has restarted is another one. While more than half of the servers fail
+    other prompts too, no failure counts. The same servers may fail it again for
     REQUEST_FAILURE_DEADLINE_MS of the coordinator.
     """
 

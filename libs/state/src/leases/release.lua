@@ -41,9 +41,9 @@ local function release_held(tx, item, lease, remember_ms, freed, broken)
   end
   redis.call('SET', tx.key:released(item.acquireId), tx.known_leases[item.acquireId], 'PX', remember_ms)
   Leases.give_back(tx, item.acquireId, lease)
-  if item.outcome and Breaker.note_outcome(tx, server, item.outcome, item.retryAfterMs) then
-    broken[#broken + 1] = server.id
-  end
+  local is_broken = item.outcome
+    and Breaker.note_outcome(tx, server, lease.requestId, item.outcome, item.retryAfterMs)
+  if is_broken then broken[#broken + 1] = server.id end
   freed[#freed + 1] = server.id
   return RELEASED
 end

@@ -16,6 +16,7 @@ local NAMES = {
   -- zset: serverId by the latest time at which its engine showed that it generates, ms; see servers/signs.lua
   serverSigns = 'servers:signs',
   silentServers = 'servers:silent', -- zset: serverId whose callers get no tokens, by the expiry of this report, ms
+  failingServers = 'servers:failing', -- hash: serverId -> its failures in a row, see servers/failing-servers.lua
   pendingServers = 'servers:pending', -- zset: servers that have sent nothing since their registration, by its time, ms
   usableServers = 'servers:usable', -- set: servers that take leases, full or not
   eligible = 'eligible', -- zset: ready servers with room, by load * 2^32 + chosen sequence

@@ -34,7 +34,8 @@ const LEARNS_OF_LOSS: Record<string, string> = {
   'the reader of events, by their sequence': 'events',
   // Such values are measured again within seconds, or affect only the next server, the next prompt or saved work.
   'nobody, as nothing that was answered depends on it': `decisions fullDecisions narrowed sessions idleSessions
-    blockedJobs claimKinds claimers rebalanceTurn rebalancePlannedAt promptLengths partial`,
+    blockedJobs claimKinds claimers rebalanceTurn rebalancePlannedAt promptLengths partial
+    failingServers`,
 };
 
 it('names who learns of the loss of each kind of key, once', () => {

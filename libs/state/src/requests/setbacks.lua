@@ -2,10 +2,11 @@
 -- them. JSON in the field `setbacks` of its hash: {count; tokens: number that the request had; sinceMs: time of the
 -- first failure; starts: starts of servers that failed the request; servers: servers of its setbacks, the latest last;
 -- wrong: starts of servers that sent an answer of another dialect, optional}.
--- Only failures on different starts of servers count for maxFailures. The same starts may fail the request again until
--- a deadline. An engine that did not serve the request has not failed it. An answer of another dialect without a token
--- ends the request, unless another server of the pool may still answer: each further attempt would cost a whole
--- generation and end in the same way.
+-- Only failures on different starts of servers count for maxFailures, and none while most servers fail calls of other
+-- prompts. The same starts may fail the request again until a deadline, which bounds uncounted failures too. An engine
+-- that did not serve the request has not failed it. An answer of another dialect without a token ends the request,
+-- unless another server of the pool may still answer: each further attempt would cost a whole generation and end in the
+-- same way.
 local Setbacks = {}
 
 local MAX_SERVERS = 16
@@ -61,8 +62,10 @@ function Setbacks.note(tx, request, why, made, most_failures)
   local is_over = false
   if why.isFailure then
     local start = start_of(tx, request, why.serverId)
-    run.starts = without(run.starts, start)
-    table.insert(run.starts, start)
+    if why.isWrong or not why.serverId or not FailingServers.are_most(tx, request.id) then
+      run.starts = without(run.starts, start)
+      table.insert(run.starts, start)
+    end
     run.sinceMs = run.sinceMs or tx.now
     is_over = #run.starts > most_failures or (why.deadlineMs ~= nil and tx.now - run.sinceMs >= why.deadlineMs)
     if why.isWrong and made == 0 then is_over = note_wrong(tx, run, start) or is_over end

@@ -18,6 +18,7 @@ local TRIAL_MS = 1000
 
 local function save(tx, server, trouble)
   server.trouble = trouble
+  if not trouble or trouble.failures == 0 then FailingServers.forget(tx, server.id) end
   ServerHash.change(tx, server.id, { trouble = trouble or false })
   -- Upkeep of servers in slow start gives the server room again (servers/warm).
   if trouble and trouble.untilMs > tx.now then
@@ -116,9 +117,9 @@ function Breaker.note_reports(tx, reports, limits, valid_ms)
   Servers.write_scores(tx)
 end
 
--- Notes the outcome of a call on this server: 'finished', 'failed' or 'busy'; `retry_after_ms`: pause that a busy
--- server requests, or nil. True when the outcome broke the server.
-function Breaker.note_outcome(tx, server, outcome, retry_after_ms)
+-- Notes the outcome of a call of a request on this server: 'finished', 'failed' or 'busy'; `retry_after_ms`: pause that
+-- a busy server requests, or nil. True when the outcome broke the server.
+function Breaker.note_outcome(tx, server, request_id, outcome, retry_after_ms)
   local trouble = server.trouble
   if outcome == 'finished' then
     if not trouble then return false end
@@ -137,7 +138,9 @@ function Breaker.note_outcome(tx, server, outcome, retry_after_ms)
     return false
   end
   local most = Settings.number(tx, 'breakerFailures') or FAILURES
-  return most > 0 and note_failure(tx, server, trouble, most)
+  if most == 0 then return false end
+  FailingServers.note(tx, server.id, request_id)
+  return note_failure(tx, server, trouble, most)
 end
 
 return Breaker

@@ -63,6 +63,7 @@ function ServerHash.unset(tx, id, ...) redis.call('HDEL', tx.key:server(id), ...
 function ServerHash.delete(tx, id)
   redis.call('DEL', tx.key:server(id))
   redis.call('HDEL', tx.key.serverRecords, id)
+  FailingServers.forget(tx, id)
   ServerHash.remove_index_entries(tx, id)
   redis.call('HDEL', tx.key.serverChosen, id)
 end

@@ -226,6 +226,7 @@ function Servers.fail(tx, server, new_epoch)
   server.state = 'failed'
   server.held = false
   server.trouble = nil
+  FailingServers.forget(tx, server.id)
   ServerHash.change(tx, server.id, { trouble = false })
   redis.call('ZREM', tx.key.watchedServers, server.id)
   Servers.publish(tx, server)

@@ -1,0 +1,50 @@
+-- Servers whose latest calls failed, for setbacks of requests: while most servers fail calls of other prompts, a
+-- failure is no evidence about the request. `failingServers` has for each such server the time of the first failure in
+-- a row, and the prompt of all failures in this row: `<job>/<group>`, since all samples of a group have one prompt, or
+-- the id of another request; `*` for several prompts.
+local FailingServers = {}
+
+local SEVERAL = '*'
+
+local function to_prompt(request_id)
+  local job, group_id = Request.parse_id(request_id)
+  return job and job .. '/' .. group_id or request_id
+end
+
+local function parse(value)
+  local since_ms, prompt = string.match(value, '^(%d+) (.*)$')
+  return tonumber(since_ms), prompt
+end
+
+-- Notes a failed call of this request.
+function FailingServers.note(tx, server_id, request_id)
+  local known = redis.call('HGET', tx.key.failingServers, server_id)
+  local since_ms, prompt = tx.now, to_prompt(request_id)
+  if known then
+    local known_prompt
+    since_ms, known_prompt = parse(known)
+    if known_prompt ~= prompt then prompt = SEVERAL end
+  end
+  redis.call('HSET', tx.key.failingServers, server_id, Format.integer(since_ms) .. ' ' .. prompt)
+end
+
+-- Ends the row of failures: a call has finished, or the start of the server is over.
+function FailingServers.forget(tx, server_id) redis.call('HDEL', tx.key.failingServers, server_id) end
+
+-- True while more than half of the watched servers fail calls of other prompts than this request's. A server counts
+-- once it was heard after its first failure: one that died of a request fails all its calls, and says nothing about
+-- other servers.
+function FailingServers.are_most(tx, request_id)
+  local watched = redis.call('ZCARD', tx.key.watchedServers)
+  if redis.call('HLEN', tx.key.failingServers) * 2 <= watched then return false end
+  local own, failing = to_prompt(request_id), 0
+  local values = redis.call('HGETALL', tx.key.failingServers)
+  for index = 1, #values, 2 do
+    local since_ms, prompt = parse(values[index + 1])
+    local heard_ms = prompt ~= own and redis.call('ZSCORE', tx.key.watchedServers, values[index])
+    if heard_ms and tonumber(heard_ms) > since_ms then failing = failing + 1 end
+  end
+  return failing * 2 > watched
+end
+
+return FailingServers
