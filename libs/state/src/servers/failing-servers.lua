@@ -5,6 +5,8 @@
 local FailingServers = {}
 
 local SEVERAL = '*'
+-- Maximum failing servers that are read for one request; up to this number, the answer is exact.
+local SAMPLE = 64
 
 local function to_prompt(request_id)
   local job, group_id = Request.parse_id(request_id)
@@ -33,18 +35,19 @@ function FailingServers.forget(tx, server_id) redis.call('HDEL', tx.key.failingS
 
 -- True while more than half of the watched servers fail calls of other prompts than this request's. A server counts
 -- once it was heard after its first failure: one that died of a request fails all its calls, and says nothing about
--- other servers.
+-- other servers. Of many failing servers a sample stands for all, since every request of a large pool may ask at once.
 function FailingServers.are_most(tx, request_id)
   local watched = redis.call('ZCARD', tx.key.watchedServers)
-  if redis.call('HLEN', tx.key.failingServers) * 2 <= watched then return false end
+  local noted = redis.call('HLEN', tx.key.failingServers)
+  if noted * 2 <= watched then return false end
   local own, failing = to_prompt(request_id), 0
-  local values = redis.call('HGETALL', tx.key.failingServers)
-  for index = 1, #values, 2 do
-    local since_ms, prompt = parse(values[index + 1])
-    local heard_ms = prompt ~= own and redis.call('ZSCORE', tx.key.watchedServers, values[index])
+  local sample = redis.call('HRANDFIELD', tx.key.failingServers, SAMPLE, 'WITHVALUES')
+  for index = 1, #sample, 2 do
+    local since_ms, prompt = parse(sample[index + 1])
+    local heard_ms = prompt ~= own and redis.call('ZSCORE', tx.key.watchedServers, sample[index])
     if heard_ms and tonumber(heard_ms) > since_ms then failing = failing + 1 end
   end
-  return failing * 2 > watched
+  return failing / (#sample / 2) * noted * 2 > watched
 end
 
 return FailingServers
