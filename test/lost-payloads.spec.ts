@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -16,12 +16,24 @@ const LARGE = dataSet(2, 2).map((prompt) => ({
   ...prompt,
   prompt: { text: prompt.prompt.text.padEnd(40_000, ' Think.') },
 }));
+/** Each sample takes more than a second. */
+const AWAY = dataSet(3, 2).map((prompt, index) => ({
+  ...prompt,
+  id: `away-${index}`,
+  prompt: { text: `Away ${index}` },
+  lengths: [8_000, 8_000],
+}));
 const GROUPS_PER_STEP = 5;
 const folder = mkdtempSync(join(tmpdir(), 'broomwagon-lost-'));
 let system: TestSystem;
 beforeAll(async () => {
-  const environment = { PAYLOAD_DRIVER: 'file', PAYLOAD_DIR: folder };
-  system = await TestSystem.start({ workers: 1, prompts: [...PROMPTS, ...EXAMPLE, ...LARGE], speed: 80, environment });
+  const environment = { PAYLOAD_DRIVER: 'file', PAYLOAD_DIR: folder, TRANSITION_DEADLINE_MS: '1000' };
+  system = await TestSystem.start({
+    workers: 1,
+    prompts: [...PROMPTS, ...EXAMPLE, ...LARGE, ...AWAY],
+    speed: 80,
+    environment,
+  });
 });
 afterAll(async () => {
   await system?.stop();
@@ -51,6 +63,26 @@ it('trains all samples when the payload store loses all that it has, accepted sa
   expect(findFaults('job', PROMPTS, lines)).toEqual([]);
   const { requests } = await system.call('job.status', { job: 'job' });
   expect(requests.dropped).toBeGreaterThan(0);
+  await system.expectAtRest();
+});
+
+it('trains all samples when the payload folder is away for longer than a worker repeats its calls', async () => {
+  const reasons = new Set<string>();
+  const training = system.train('away', AWAY, {
+    groupsPerStep: AWAY.length,
+    policy: 'resume',
+    overProvision: 1,
+    onStatus: ({ blockedReason }) => void (blockedReason && reasons.add(blockedReason.code)),
+  });
+  await expect.poll(() => system.runningRequests()).not.toEqual([]);
+  renameSync(folder, `${folder}-away`);
+  // The worker logs this when a call of the store has failed until its deadline.
+  await expect.poll(() => system.process('worker-1').logTail(100)).toContain('No request is claimed until');
+  await expect.poll(() => [...reasons]).toContain('UNAVAILABLE');
+  renameSync(`${folder}-away`, folder);
+  const { lines } = await training;
+  expect(findFaults('away', AWAY, lines)).toEqual([]);
+  expect(await system.call('job.status', { job: 'away' })).toMatchObject({ failedGroups: 0, requests: { failed: 0 } });
   await system.expectAtRest();
 });
 

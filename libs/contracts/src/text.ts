@@ -9,3 +9,8 @@ export function cutText(text: string, most: number): string {
     .slice(0, most)
     .join('');
 }
+
+/** Sorts texts by their UTF-16 code units. Other values do not compile: `sort()` would compare their texts. */
+export function sortTexts<Text extends string>(texts: Iterable<Text>): Text[] {
+  return [...texts].sort();
+}

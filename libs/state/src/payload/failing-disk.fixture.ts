@@ -7,6 +7,8 @@ export const disk = {
   /** Only calls whose path contains this text fail. */
   path: '',
   errno: 'EIO',
+  /** Called once, instead of a failure. */
+  instead: undefined as (() => void) | undefined,
   /** True when all later calls fail too. */
   isForGood: true,
 };
@@ -15,7 +17,7 @@ export const ERRNOS = ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EACCES', 'ESTALE', '
 
 /** Ends the fault. */
 export function mendDisk(): void {
-  Object.assign(disk, { failsAfter: undefined, path: '', isForGood: true });
+  Object.assign(disk, { failsAfter: undefined, path: '', instead: undefined, isForGood: true });
 }
 
 type Call = (...args: unknown[]) => Promise<unknown>;
@@ -32,11 +34,15 @@ function failingCall(name: string, call: Call, ofPath?: string): Call {
   return async (...args) => {
     const path = ofPath ?? String(args[0]);
     if (disk.failsAfter !== undefined && path.includes(disk.path)) {
-      if (disk.failsAfter <= 0) {
+      if (disk.failsAfter <= 0 && disk.instead !== undefined) {
+        disk.instead();
+        mendDisk();
+      } else if (disk.failsAfter <= 0) {
         if (!disk.isForGood) disk.failsAfter = undefined;
         throw Object.assign(new Error(`${disk.errno}: a failing disk, ${name}`), { code: disk.errno, syscall: name });
+      } else {
+        disk.failsAfter -= 1;
       }
-      disk.failsAfter -= 1;
     }
     const result = await call(...args);
     if (name !== 'open') return result;

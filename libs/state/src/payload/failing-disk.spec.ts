@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isBroomwagonError } from '@broomwagon/contracts';
@@ -100,6 +100,23 @@ it.each(CALLS)('%s of a folder that is not mounted is UNAVAILABLE, and nothing i
   await expect(call()).rejects.toSatisfy((error: unknown) => isBroomwagonError(error, 'UNAVAILABLE'));
   renameSync(`${folder}-away`, folder);
   expect((await store.get(ref)).toString()).toBe('known');
+});
+
+it.each(CALLS)('%s makes no new folder when its folder goes away during the call', async (_, call) => {
+  let isAway = true;
+  for (let step = 0; isAway; step++) {
+    isAway = false;
+    const instead = () => {
+      renameSync(folder, `${folder}-away`);
+      isAway = true;
+    };
+    Object.assign(disk, { failsAfter: step, instead });
+    await call().catch(() => undefined);
+    mendDisk();
+    expect(existsSync(folder), `step ${step}`).toBe(!isAway);
+    if (isAway) renameSync(`${folder}-away`, folder);
+    unlock();
+  }
 });
 
 it('makes its folder once, when it is opened', async () => {

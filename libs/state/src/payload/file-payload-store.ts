@@ -10,6 +10,7 @@ import {
   ifPresent,
   isSame,
   list,
+  makeFolder,
   merge,
   readPayloadFile,
   countReceived,
@@ -67,7 +68,7 @@ export class FilePayloadStore extends PayloadStore {
   /** Creates the folder unless it exists. @throws BroomwagonError UNAVAILABLE */
   static async open(folder: string, quotaBytes: number): Promise<FilePayloadStore> {
     const store = new FilePayloadStore(folder, quotaBytes);
-    await store.makeFolder();
+    await store.makeRoot();
     return store;
   }
 
@@ -154,7 +155,7 @@ export class FilePayloadStore extends PayloadStore {
   async usedBy(deployment: string): Promise<string[]> {
     await this.requireFolder();
     const folder = join(this.folder, DEPLOYMENTS);
-    await mkdir(folder, { recursive: true });
+    await makeFolder(this.folder, folder);
     await createOnce(join(folder, deployment));
     return (await list(folder)).filter((one) => one !== deployment);
   }
@@ -177,7 +178,7 @@ export class FilePayloadStore extends PayloadStore {
 
   async close(): Promise<void> {}
 
-  private async makeFolder(): Promise<void> {
+  private async makeRoot(): Promise<void> {
     await mkdir(this.folder, { recursive: true });
   }
 
@@ -190,7 +191,7 @@ export class FilePayloadStore extends PayloadStore {
   private async write(payload: PayloadName, change: Change): Promise<PayloadHeader> {
     await this.requireFolder();
     const jobFolder = toJobFolder(this.folder, payload);
-    await mkdir(jobFolder, { recursive: true });
+    await makeFolder(this.folder, jobFolder);
     return withUsedBytes(jobFolder, async () => {
       const path = toPayloadPath(this.folder, payload);
       const held = await readPayloadFile(path, 'all');
@@ -214,7 +215,8 @@ export class FilePayloadStore extends PayloadStore {
       // The bytes are counted before they are written: a crash in between counts too much, never too little.
       await this.count(jobFolder, added);
       const present = chunks.filter((chunk) => chunk !== undefined);
-      await writePayloadFile(path, header, present).catch(async (cause: unknown) => {
+      const written = makeFolder(this.folder, dirname(path)).then(() => writePayloadFile(path, header, present));
+      await written.catch(async (cause: unknown) => {
         // If this fails too, the count is too high until the files are summed again.
         await this.count(jobFolder, -added).catch(() => undefined);
         throw cause;
@@ -286,7 +288,7 @@ export class FilePayloadStore extends PayloadStore {
   private async toTrash(path: string): Promise<void> {
     const day = new Date().toISOString().slice(0, 10);
     const place = join(this.folder, TRASH, day, relative(this.folder, path));
-    await mkdir(dirname(place), { recursive: true });
+    await makeFolder(this.folder, dirname(place));
     await rename(path, place);
   }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, writeFile, type FileHandle } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
+import { sortTexts } from '@broomwagon/contracts';
 
 /** First line of a payload file, as JSON; the chunks follow, one after the other. */
 export interface PayloadHeader {
@@ -74,11 +75,26 @@ function parseHeader(text: string): PayloadHeader | undefined {
 }
 
 /**
+ * Creates a folder and its parents below `root`. The root is never created: a root that is missing is not mounted, and
+ * a new one would hide all payloads. @throws an error of the file system
+ */
+export async function makeFolder(root: string, folder: string): Promise<void> {
+  const make = (): Promise<void> =>
+    mkdir(folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  await make().catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT' || resolve(dirname(folder)) === resolve(root)) throw error;
+    await makeFolder(root, dirname(folder));
+    await make();
+  });
+}
+
+/**
  * Writes a payload file under a draft name and renames it, so that a reader sees the old file or the new one. The
  * content is flushed to the disk before the rename, so that a power failure never leaves the name without the content.
  */
 export async function writePayloadFile(path: string, header: PayloadHeader, chunks: readonly Buffer[]): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
   const content = Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), ...chunks]);
   await replaceFile(path, content, { flush: true });
 }
@@ -136,7 +152,7 @@ export async function list(folder: string): Promise<string[]> {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
     throw error;
   });
-  return names.filter((name) => !name.startsWith('.')).sort();
+  return sortTexts(names.filter((name) => !name.startsWith('.')));
 }
 
 /** One chunk to write, or a list with all chunks of the payload. */
