@@ -1,5 +1,5 @@
-// `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, pairs that are sorted without
-// a comparator, names that are read from plain objects without `Object.hasOwn`, requests of nats.js that take any first
+// `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, lists that are sorted without a
+// comparator, names that are read from plain objects without `Object.hasOwn`, requests of nats.js that take any first
 // message for the reply, words that have been replaced in code and documents, links to files that do not exist, and too
 // many words that stand for a noun (plain-words.mjs). Part of `npm run lint`.
 import { execFileSync } from 'node:child_process';
@@ -28,10 +28,16 @@ const ALLOWED = [
 const PRODUCT = /^(apps|libs)\/(?!testing\/)(?!.*\.(spec|fixture)\.ts$)/;
 
 /**
- * Pairs that are sorted without a comparator, over any number of lines. A pair is sorted by its text: `["a,b", 1]`
- * comes before `["a", 2]`, and a pair whose value is an object with a field `toString` throws.
+ * A list that is sorted without a comparator is sorted by the texts of its values: 10 comes before 9, the pair
+ * `["a,b", 1]` before `["a", 2]`, and a value with a field `toString` throws. `sortTexts` of contracts takes texts only.
  */
-const PAIRS_AS_TEXTS = /\bentries\([^;]*?\)\]?\s*\.(?:toSorted|sort)\(\)/g;
+const SORTED_AS_TEXTS = /\.(?:toSorted|sort)\(\)/g;
+/** `sortTexts`, and files that sort typed arrays, whose values are compared as numbers. */
+const SORTS = new Set([
+  'libs/contracts/src/text.ts',
+  'libs/policies/src/rebalance/tier-cost.ts',
+  'libs/policies/src/rebalance/planned-server.ts',
+]);
 
 /**
  * A default for a named property of a plain object: the name may be `toString`, which every object has. `in` has the
@@ -53,9 +59,9 @@ function faultsOf(path) {
   const text = readFileSync(join(root, path), 'utf8');
   const faults = [];
   const isProduct = PRODUCT.test(path) && !path.endsWith('.md');
-  for (const { index } of isProduct ? text.matchAll(PAIRS_AS_TEXTS) : []) {
+  for (const { index } of isProduct && !SORTS.has(path) ? text.matchAll(SORTED_AS_TEXTS) : []) {
     const number = text.slice(0, index).split('\n').length;
-    faults.push(`${path}:${number}: pairs are sorted as texts; write a comparator`);
+    faults.push(`${path}:${number}: sorted as texts; write a comparator, or use sortTexts`);
   }
   for (const { index } of isProduct && path.endsWith('.ts') ? text.matchAll(NAME_WITH_DEFAULT) : []) {
     const number = text.slice(0, index).split('\n').length;

@@ -8,6 +8,7 @@ import {
   PoolSettingsRequest,
   ResumePoolRequest,
   RollbackPoolRequest,
+  sortTexts,
 } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
 import { ServiceConfig } from '@broomwagon/platform';
@@ -51,7 +52,7 @@ export class PoolController {
   async find({ name }: FindPoolRequest) {
     const served = this.config.servedPools();
     const named = served === '*' ? [] : served;
-    const pools = [...new Set([...named, ...(await this.pools.list())])].sort();
+    const pools = sortTexts(new Set([...named, ...(await this.pools.list())]));
     return { known: served === '*' || pools.includes(name), pools: pools.slice(0, LIMITS.page) };
   }
 

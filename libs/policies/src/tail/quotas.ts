@@ -1,3 +1,5 @@
+import { sortTexts } from '@broomwagon/contracts';
+
 /**
  * Shares `places` among domains in proportion to their quotas, whole places, by largest remainders; with as many places
  * as the quotas add up to, each domain gets its own. A quota sum below `total` leaves places for all others.
@@ -8,7 +10,7 @@ export function sharePlaces(
   total: number,
   places: number,
 ): Record<string, number> {
-  const domains = Object.keys(quotas).sort();
+  const domains = sortTexts(Object.keys(quotas));
   const exact = domains.map((domain) => (quotas[domain]! * places) / total);
   const shares = exact.map(Math.floor);
   const named = Math.floor(exact.reduce((sum, share) => sum + share, 0) + 1e-9);

@@ -1,16 +1,17 @@
 import { Injectable } from '@nestjs/common';
-import type {
-  PoolName,
-  AbortResult,
-  AbortScope,
-  Epoch,
-  GroupId,
-  JobId,
-  LeaseId,
-  RequestId,
-  RoundId,
-  ServerId,
-  WorkerId,
+import {
+  sortTexts,
+  type PoolName,
+  type AbortResult,
+  type AbortScope,
+  type Epoch,
+  type GroupId,
+  type JobId,
+  type LeaseId,
+  type RequestId,
+  type RoundId,
+  type ServerId,
+  type WorkerId,
 } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
 import { splitPages } from '../library/lists';
@@ -122,7 +123,9 @@ export class AbortStore extends createStoreClass({
       abortId,
       reason,
       keptMs,
-      selector: JSON.stringify(selector, (_, value: unknown) => (Array.isArray(value) ? [...value].sort() : value)),
+      selector: JSON.stringify(selector, (_, value: unknown) =>
+        Array.isArray(value) ? sortTexts(value as string[]) : value,
+      ),
     });
   }
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JobId } from '@broomwagon/contracts';
+import { type JobId, sortTexts } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
 import type { FunctionRunner } from '../library/function-runner';
 import type { PayloadStore } from '../payload';
@@ -138,7 +138,7 @@ export class PoolAudit {
   private async compareAll(look: PoolLook, pool: string, counts: Proof['counts']): Promise<void> {
     const { repair, unproven } = look;
     Object.assign(counts, await auditRouting(look));
-    const jobs = toList<JobId>(await look.read('SMEMBERS', 'jobs')).sort();
+    const jobs = sortTexts(toList<JobId>(await look.read('SMEMBERS', 'jobs')));
     const recount = repair ? await this.recountStates(look, pool, jobs) : undefined;
     [counts.jobs, counts.requests, counts.payloads] = [0, 0, 0];
     for (const job of jobs) {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { BroomwagonError, POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
+import { BroomwagonError, POOL_PATTERN, type PoolName, sortTexts } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
 import { awaitAnswer } from '../redis';
 import { transition, FunctionRunner } from '../library/function-runner';
@@ -90,7 +90,7 @@ export class PoolDirectory {
     // Two calls: in a Cluster the two sets are on different nodes.
     const awake = new Set(await awaitAnswer(this.redis.smembers(this.awakeKey)));
     const all = await awaitAnswer(this.redis.smembers(this.allKey));
-    return all.filter((pool) => !awake.has(pool)).sort();
+    return sortTexts(all.filter((pool) => !awake.has(pool)));
   }
 
   /** @throws BroomwagonError UNAVAILABLE */
@@ -130,7 +130,7 @@ export class PoolDirectory {
   /** Forgets pools that Redis has lost, so that their next {@link add} enters them again. @returns the pools, sorted */
   private stillKnown(pools: PoolName[]): PoolName[] {
     for (const pool of this.known) if (!pools.includes(pool)) this.known.delete(pool);
-    return pools.sort();
+    return sortTexts(pools);
   }
 
   private async wakeIfBusy(pool: PoolName): Promise<void> {

@@ -18,6 +18,7 @@ import {
   type RoundStatus,
   type TakeoverRoundReply,
   type TakeoverRoundRequest,
+  sortTexts,
 } from '@broomwagon/contracts';
 import { transition, type NewEpoch } from '../library/function-runner';
 import { createStoreClass } from '../library/store-of';
@@ -154,7 +155,7 @@ export class RoundStore extends createStoreClass({
   async allJobs(pool: PoolName, openOnly: boolean): Promise<JobId[]> {
     const all = new Set<JobId>();
     for await (const { jobs } of this.pages('listJobs', pool, { openOnly })) for (const job of jobs) all.add(job);
-    return [...all].sort();
+    return sortTexts(all);
   }
 }
 
@@ -187,6 +188,6 @@ export function pagesOfGroups<Group extends { samples: number }>(
 
 function computeDigest(parameters: Record<string, unknown>): string {
   return createHash('sha256')
-    .update(JSON.stringify(parameters, Object.keys(parameters).sort()))
+    .update(JSON.stringify(parameters, sortTexts(Object.keys(parameters))))
     .digest('hex');
 }

@@ -21,7 +21,9 @@ export default function FleetPage() {
   const all = useMemo(() => servers.value ?? [], [servers.value]);
   const [text, setText] = useState('');
   const [state, setState] = useState<string | null>(null);
-  const states = [...new Set(all.map((server) => server.state))].toSorted();
+  const states = [...new Set(all.map((server) => server.state))].toSorted((one, other) =>
+    one.localeCompare(other, 'en'),
+  );
   const shown = useMemo(() => {
     const wanted = text.trim().toLowerCase();
     return all.filter(
