@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { LUA_ROOT } from './function-runner';
@@ -23,30 +23,44 @@ const LEARNS_OF_LOSS: Record<string, string> = {
   'the waiting caller, which repeats its call': `acquireWaiters restrictedLanes rehomedLanes sessionLanes
     acquireDeadlines serverLane acquireTurns claimWaiters claimQueue claimLanes claimDeadlines claimLane claim
     partialOwner rememberedPrompts`,
-  // admin-api compares the audit log with Redis (alarm `changes-may-be-lost`).
+  // admin-api compares the audit log with Redis (alarm `changes-may-be-lost`), and revokes tokens again. A repeat of a
+  // request whose reply is lost is executed again: the audit log has both.
   'the operator, by the alarm of the audit log': `settings settingsHistory jobQuota drainingServers drained rebalance
-    aborts abortTombstones abortedAcquires abort abortRows plan planMoves planStates`,
+    aborts abortTombstones abortedAcquires abort abortRows plan planMoves planStates
+    credentials replies replyKeys`,
   'the reader of the trajectory, by SET_BACK': 'trajectory trajectories',
   // A lost payload is PAYLOAD_NOT_FOUND, and its tokens are generated again; a payload without an owner is swept.
   'the reader of the payload, and the sweep of orphans': `payloadIndex payloadFreed payloadRegistry freedPayloads
-    awaitingPayloads awaitingBytes`,
+    awaitingPayloads awaitingBytes deployment`,
   // A sequence with a gap shows readers that events are missing.
   'the reader of events, by their sequence': 'events',
-  // Such values are measured again within seconds, or affect only the next server, the next prompt or saved work.
+  // Such values are measured or written again within seconds, or affect only the next server, the next prompt or saved work.
   'nobody, as nothing that was answered depends on it': `decisions fullDecisions narrowed sessions idleSessions
-    blockedJobs claimKinds claimers rebalanceTurn rebalancePlannedAt promptLengths partial
-    failingServers`,
+    blockedJobs claimKinds claimers rebalanceTurn rebalancePlannedAt promptLengths partial replicas
+    pools poolsAwake failingServers`,
 };
 
 it('names who learns of the loss of each kind of key, once', () => {
   const text = readFileSync(join(LUA_ROOT, 'library/keys.lua'), 'utf8');
   const [table] = /local NAMES = \{[\s\S]*?\n\}/.exec(text)!;
-  const kinds = [
-    ...table.matchAll(/^ {2}(\w+) = '/gm),
-    ...text.matchAll(/^Keys\.(\w+) = by_/gm),
-    ...text.matchAll(/^function Keys:(\w+)\(/gm),
-  ].map(([, name]) => name!);
-  expect(kinds.length).toBeGreaterThan(100);
+  const kinds = new Set(
+    [
+      ...table.matchAll(/^ {2}(\w+) = '/gm),
+      ...text.matchAll(/^Keys\.(\w+) = by_/gm),
+      ...text.matchAll(/^function Keys:(\w+)\(/gm),
+    ].map(([, name]) => name!),
+  );
+  expect(kinds.size).toBeGreaterThan(100);
+  const files = ['apps', 'libs'].flatMap((root) =>
+    readdirSync(root, { recursive: true, encoding: 'utf8' }).map((file) => join(root, file)),
+  );
+  for (const file of files.filter((name) => /\/src\/.*\.ts$/.test(name) && !/\.(spec|fixture)\.ts$/.test(name))) {
+    const names = [...readFileSync(file, 'utf8').matchAll(/keyPrefix\}:(?:\{\$\{pool\}\}:)?([\w-]+)/g)];
+    // The root of the keys of a payload store ends with `payload`.
+    for (const [, name] of names.filter(([, one]) => one !== 'payload')) {
+      kinds.add(name!.replace(/-./g, ([, letter]) => letter!.toUpperCase()));
+    }
+  }
   const named = Object.values(LEARNS_OF_LOSS).flatMap((names) => names.split(/\s+/));
-  expect(named.toSorted()).toEqual(kinds.toSorted());
+  expect(named.toSorted()).toEqual([...kinds].toSorted());
 });
