@@ -64,8 +64,8 @@ export class RegisterServerRequest extends ServerRequest {
    */
   @IsOptional() @IsBoolean() probe?: boolean;
   /**
-   * Id of this call, for idempotency without an instanceId: a repeat of the server's last registration keeps the epoch.
-   * The clients of this repository add it.
+   * Id of this call, for idempotency without an instanceId: a repeat of the server's last registration keeps the epoch,
+   * and a late repeat of an earlier one is answered FENCED. The clients of this repository add it.
    */
   @IsOptional() @IsId() registrationId?: string;
 }

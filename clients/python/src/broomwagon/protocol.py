@@ -3774,7 +3774,8 @@ class RegisterServerRequest(TypedDict):
 
     registrationId: NotRequired[str]
     """Id of this call, for idempotency without an instanceId: a repeat of the server's last registration
-    keeps the epoch. The clients of this repository add it.
+    keeps the epoch, and a late repeat of an earlier one is answered FENCED. The clients of this
+    repository add it.
     """
 
 

@@ -16,8 +16,9 @@ ARGV[1] JSON: {serverId, endpoint, writtenEndpoint, dialect, maxInflight, weight
 A cordon or drain that was requested by name outlives a restart of the server. A fenced server stays failed until it
 starts again. The engine of a server that was not registered is resumed once, in case Redis has lost its pause.
 Reply: RegisteredServer; a server that stays away has the state `removed` and an empty epoch
-Errors: SERVER_ID_TAKEN.
+Errors: SERVER_ID_TAKEN; FENCED: a repeat of an earlier registration arrives late, after a newer registration.
 Flags: allow-oom ]]
+local FORMER_KEPT = 8 -- former registrations of a server whose late repeats are known
 local UNKNOWN_START = 'unknown' -- instanceId of every start that has no name (libs/engines/src/detect-engine.ts)
 
 -- True when another engine, which lives at another address, has the id.
@@ -25,6 +26,21 @@ local function is_taken(known, args)
   local endpoint = ServerRecord.address_of(known).endpoint
   local is_elsewhere = endpoint ~= args.endpoint and endpoint ~= args.writtenEndpoint
   return is_elsewhere and known.state == 'ready' and not known.drainUntilMs
+end
+
+-- Former registrations of a known server, and its last one.
+local function registrations_of(tx, id)
+  local stored = redis.call('HMGET', tx.key:server(id), 'formerRegistrations', 'registrationId')
+  return stored[1] and cjson.decode(stored[1]) or {}, stored[2]
+end
+
+-- Stores a registration, and the one before among the former ones.
+local function note_registration(tx, id, registration_id, former, last)
+  if last and last ~= registration_id then table.insert(former, last) end
+  if #former > FORMER_KEPT then table.remove(former, 1) end
+  if former[1] then ServerHash.set(tx, id, 'formerRegistrations', cjson.encode(former)) end
+  if registration_id then ServerHash.set(tx, id, 'registrationId', registration_id)
+  else ServerHash.unset(tx, id, 'registrationId') end
 end
 
 return function(tx, args)
@@ -37,14 +53,19 @@ return function(tx, args)
   local known_as = known and redis.call('HGET', tx.key:server(id), 'listedAs')
   local is_other = known_as and args.listedAs ~= nil and known_as ~= args.listedAs
   local registration_id = args.registrationId
-  local is_repeat = known and registration_id and not instance_id
-    and redis.call('HGET', tx.key:server(id), 'registrationId') == registration_id
+  local former, last = registrations_of(tx, id)
+  local is_repeat = known and registration_id and not instance_id and last == registration_id
   if is_repeat then
     instance_id = known_instance_id
   elseif known and discovered and not is_other and EngineReport.is_no_later(tx, id, instance_id, known_instance_id) then
     instance_id = known_instance_id
   end
   local same_start = (is_repeat or known and instance_id and known_instance_id == instance_id) and not is_other
+  for _, one in ipairs(known and not same_start and former or {}) do
+    if one == registration_id then
+      return Reply.fail('FENCED', 'The server has registered again since this registration was sent', 'registrationId')
+    end
+  end
   if known and is_taken(known, args) and (not same_start or instance_id == UNKNOWN_START) then
     return Reply.fail('SERVER_ID_TAKEN', 'Another engine answers under this id at '
       .. ServerRecord.address_of(known).endpoint, 'serverId')
@@ -110,8 +131,7 @@ return function(tx, args)
   for _, field in ipairs({ 'capabilities', 'labels' }) do
     if args[field] then ServerHash.set(tx, id, field, args[field]) end
   end
-  if registration_id then ServerHash.set(tx, id, 'registrationId', registration_id)
-  else ServerHash.unset(tx, id, 'registrationId') end
+  note_registration(tx, id, registration_id, former, last)
   if args.listedAs then ServerHash.set(tx, id, 'listedAs', args.listedAs) end
   if is_report then ServerHash.unset(tx, id, 'pendingVersion') end
   if args.capabilities then ServerWeights.set_cache(tx, id, args.capabilities) end

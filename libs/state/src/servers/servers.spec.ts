@@ -56,9 +56,25 @@ it('keeps the leases when a registration without an instanceId is repeated, but 
   expect(await register('call-1')).toMatchObject({ epoch });
   expect((await test.servers.list(test.pool)).servers).toMatchObject([{ inflight: 1, state: 'ready' }]);
   expect((await register('call-1', 'another start')).epoch).not.toBe(epoch);
-  const epochs = [await register('call-2'), await register(undefined), await register('call-2')];
+  const epochs = [await register('call-2'), await register(undefined), await register('call-3')];
   expect(new Set([epoch, ...epochs.map((one) => one.epoch)]).size).toBe(4);
 });
+
+it.each([undefined, 'first'])(
+  'refuses a late repeat of an earlier registration; instanceId: %s',
+  async (instanceId) => {
+    const register = (registrationId: string, start?: string) =>
+      test.servers.register(test.pool, { ...SERVER, registrationId, instanceId: start });
+    await register('call-1', instanceId);
+    const { epoch } = await register('call-2', 'second');
+    await test.acquire(await test.worker('w'));
+    await expect(register('call-1', instanceId)).rejects.toMatchObject({ code: 'FENCED', field: 'registrationId' });
+    expect((await test.servers.list(test.pool)).servers).toMatchObject([{ epoch, inflight: 1 }]);
+    for (let call = 3; call < 30; call += 1) await register(`call-${call}`, 'second');
+    const kept = await test.redis.hget(`${test.root}:server:a`, 'formerRegistrations');
+    expect(JSON.parse(kept!)).toHaveLength(8);
+  },
+);
 
 it('never undercounts a server that was removed and registered again when a release arrives late', async () => {
   const first = await test.server('a');
