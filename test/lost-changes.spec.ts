@@ -1,10 +1,11 @@
 import { eventSubject } from '@broomwagon/contracts';
 import { connectRedis } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { KeySnapshot } from '../libs/state/src/rounds/key-snapshot.fixture';
 import { AdminApi } from './system/admin-api';
 import { CommandLine } from './system/command-line';
+import { Gateway } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 
 const redis = connectRedis({ url: testRedisUrl() });
@@ -24,16 +25,34 @@ afterAll(async () => {
 
 it('revokes a token again that Redis has again after it was set back, and no other', async () => {
   const [api] = apis as [AdminApi];
-  const create = async () => (await api.send('POST', '/tokens', JSON.stringify({ name: 'ci', role: 'viewer' }))).body;
+  const gateway = await Gateway.start(bench.prefix, bench.pool, { apiKeys: 'on' });
+  const create = async () => (await api.send('POST', '/tokens', JSON.stringify({ name: 'ci', role: 'client' }))).body;
   const [revoked, kept] = [await create(), await create()];
+  const now = Date.now.bind(Date);
+  let shiftMs = 0;
+  /** Whether the gateway takes each token as a key, after the 5 s for which a gateway keeps a token in memory. */
+  const accepts = async () => {
+    shiftMs += 5_000;
+    const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + shiftMs);
+    const replies = [revoked, kept].map(({ token }) =>
+      gateway.post('/tokenize', { prompt: 'a' }, { authorization: `Bearer ${token}` }),
+    );
+    const statuses = (await Promise.all(replies)).map(({ status }) => status !== 401);
+    later.mockRestore();
+    return statuses;
+  };
+  expect(await accepts()).toEqual([true, true]);
   const snapshot = await KeySnapshot.of(redis, `${bench.prefix}:credentials`);
   expect((await api.send('DELETE', `/tokens/${revoked.tokenId}`)).body).toEqual({ revoked: true });
+  expect(await accepts()).toEqual([false, true]);
   const tokens = async (): Promise<string[]> =>
     (await api.send('GET', '/tokens')).body.tokens.map(({ tokenId }: { tokenId: string }) => tokenId);
   await snapshot.restore();
   await expect.poll(tokens).toEqual([kept.tokenId]);
+  expect(await accepts()).toEqual([false, true]);
   const { body } = await api.send('GET', '/audit-log?operation=token.revoke&actorId=admin-api');
   expect(body.entries.map(({ request }: { request: object }) => request)).toEqual([{ tokenId: revoked.tokenId }]);
+  await gateway.close();
 });
 
 describe('changes of a pool that may be lost with the last seconds of Redis', () => {

@@ -30,7 +30,7 @@ export class StubEngine {
 
   private constructor(
     private readonly dialect: EngineDialect,
-    private readonly model: string,
+    private readonly models: readonly string[],
   ) {
     this.server = createServer((request, response) => {
       void (async () => {
@@ -41,8 +41,9 @@ export class StubEngine {
     });
   }
 
-  static async start(dialect: EngineDialect, model = 'm'): Promise<StubEngine> {
-    const stub = new StubEngine(dialect, model);
+  /** @param models models and adapters that the engine lists, its own model first; default: `m` */
+  static async start(dialect: EngineDialect, ...models: string[]): Promise<StubEngine> {
+    const stub = new StubEngine(dialect, models.length > 0 ? models : ['m']);
     await new Promise<void>((resolve) => stub.server.listen(0, '127.0.0.1', resolve));
     return stub;
   }
@@ -65,8 +66,10 @@ export class StubEngine {
     const routes: readonly string[] = ENGINE_ROUTES[this.dialect as 'vllm'];
     const isRoute = routes.includes(path);
     if (method === 'OPTIONS') return send(response, isRoute || path === '/abort_requests' ? 405 : 404, {});
-    if (path === '/v1/models') return send(response, 200, { data: [{ id: this.model, max_model_len: 1_000 }] });
-    if (path === '/get_server_info') return send(response, 200, { model_path: this.model });
+    if (path === '/v1/models') {
+      return send(response, 200, { data: this.models.map((id) => ({ id, max_model_len: 1_000 })) });
+    }
+    if (path === '/get_server_info') return send(response, 200, { model_path: this.models[0] });
     if (path === '/version') return send(response, 200, { version: '0.20.0' });
     if (path === '/health') return send(response, 200, {});
     if (path === '/tokenize') return send(response, 200, { tokens: [7, 8] });

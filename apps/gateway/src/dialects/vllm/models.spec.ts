@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startEngine } from '../../../../../lab/engine-simulator/src/test-engine';
 import { useGateway } from '../../../../../test/system/gateway-bench';
+import { StubEngine } from '../../../../../test/system/stub-engine';
 
-const system = useGateway(2, { speed: 20, registered: 'none' });
+const system = useGateway(4, { speed: 20, registered: 'none' });
 let { bench, gateway } = system;
 let second: Awaited<ReturnType<typeof startEngine>>;
 beforeAll(async () => {
@@ -39,3 +40,19 @@ it('lists the models of all engines, and sends a request to an engine that has t
   expect([refused.status, refused.body.error.code ?? refused.body.error.type]).toEqual([404, 'model_not_found']);
   await first.close();
 });
+
+it.each([
+  ['vllm', 'model', '/v1/completions', completion('lora')],
+  ['sglang', 'lora_path', '/generate', { input_ids: [5], sampling_params: { max_new_tokens: 1 }, lora_path: 'lora' }],
+] as const)(
+  'sends each request that names an adapter to the engine that has it: %s, %s',
+  async (dialect, field, path, body) => {
+    const engines = [await StubEngine.start(dialect, 'm'), await StubEngine.start(dialect, 'm', 'lora')];
+    for (const [index, { url: endpoint }] of engines.entries()) {
+      await bench.register({ serverId: `stub-${index}`, instanceId: `i${index}`, endpoint, dialect, model: 'm' });
+    }
+    for (let n = 0; n < 5; n++) expect((await gateway.post(path, body)).status).toBe(200);
+    expect(engines.map(({ calls }) => calls.map((call) => call.body[field]))).toEqual([[], Array(5).fill('lora')]);
+    for (const engine of engines) engine.close();
+  },
+);
