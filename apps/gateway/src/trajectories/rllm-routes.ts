@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, includesRole } from '@broomwagon/contracts';
+import { BroomwagonError, includesRole, isBroomwagonError } from '@broomwagon/contracts';
 import { TrajectoryStore, type ListedTrajectory } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import type { Exchange, Routes } from '../http/route';
@@ -48,7 +48,12 @@ export class RllmRoutes {
 
   private async traces({ request, response, caller }: Exchange): Promise<void> {
     const { limit } = readList(toQuery(request.url!), false);
-    const read = await this.reader.read(caller.sessionId, caller);
+    const read = await this.reader.read(caller.sessionId, caller).catch((error: unknown) => {
+      // The trainer of rllm opens no session: an agent that made no call, or whose session was deleted, has no traces.
+      const mayBeEmpty = this.config.recordSessions === 'path' && isBroomwagonError(error, 'SESSION_NOT_FOUND');
+      if (!mayBeEmpty) throw error;
+    });
+    if (read === undefined) return sendJson(response, 200, []);
     await this.reader.send(response, toJsonList(readTraces(read, this.reader.get, { limit })));
   }
 

@@ -23,4 +23,6 @@ it('records no session that only a header or a key names', async () => {
   await system.gateway.post('/v1/chat/completions', body, { 'x-session-id': 'header' });
   await system.gateway.post('/v1/chat/completions', body, { authorization: 'Bearer token.key' });
   expect((await system.gateway.get('/sessions')).body).toEqual([]);
+  const { status, body: traces } = await system.gateway.get('/sessions/header/traces');
+  expect([status, traces]).toEqual([200, []]);
 });
