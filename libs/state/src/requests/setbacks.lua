@@ -32,8 +32,8 @@ local function start_of(tx, request, server_id)
   return server_id .. '@' .. (server and server.epoch or '')
 end
 
--- Notes a start that sent an answer of another dialect. True when each server that is neither pending nor failed has
--- sent one.
+-- Notes a start that sent an answer of another dialect. True when there are servers that are neither pending nor
+-- failed, and each of them has sent one.
 local function note_wrong(tx, run, start)
   local others = without(run.wrong or {}, start)
   table.insert(others, start)
@@ -46,7 +46,7 @@ local function note_wrong(tx, run, start)
     local is_watched = server and server.epoch == epoch and redis.call('ZSCORE', tx.key.watchedServers, id)
     if is_watched then wrong = wrong + 1 end
   end
-  return wrong >= redis.call('ZCARD', tx.key.watchedServers)
+  return wrong > 0 and wrong >= redis.call('ZCARD', tx.key.watchedServers)
 end
 
 -- Notes that an attempt ended in a setback. `why`: {serverId?, isFailure?, isWrong?, deadlineMs?}; `made`: tokens that

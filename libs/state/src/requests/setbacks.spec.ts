@@ -86,9 +86,12 @@ it('fails a request that the same server fails until the deadline', async () => 
 describe('a request whose engine answers in another dialect', () => {
   const answerWrongly = (serverId: string, tokens = 0) => endOn(serverId, { reason: 'engine-rejected', tokens });
 
-  it('fails when the only server answers so without a token', async () => {
+  it('fails when the only server that is in use answers so without a token', async () => {
     await register('a', 'first');
     expect(await answerWrongly('a', 1)).toBe('pending');
+    await test.redis.zrem(test.key('servers:watched'), 'a');
+    expect(await answerWrongly('a')).toBe('pending');
+    await register('a', 'second');
     expect(await answerWrongly('a')).toBe('failed');
   });
 
