@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import nats.errors
-from nats.aio.client import Client as Nats
 from nats.aio.msg import Msg
 
 from . import errors
 from ._arguments import encoded, without_secrets
 from ._error import BroomwagonError
 from ._inbox import REPLICA_HEADER, Inbox
+from ._nats import DialedNats
 from ._pools import FIND_POOL, FIND_POOL_TIMEOUT, POOL_NOT_SERVED, pool_not_found
 from ._wire_error import error_of
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("broomwagon")
 
-#: Seconds for the last bytes to a NATS server, which may not read any more.
-CLOSE_DEADLINE = 2.0
+#: Seconds after a loss until the log explains it, and between explanations.
+FIRST_EXPLANATION, EXPLAIN_EVERY = 3.0, 60.0
 TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
 #: When a request was sent, milliseconds since 1970: a service does not process it long after its timeout.
 SENT_AT_HEADER = "Broomwagon-Sent-At-Ms"
@@ -40,7 +40,7 @@ _REFUSED = re.compile('permissions violation(?: for publish to "(.+?)")?', re.IG
 class Link:
     """One connection to NATS, for one pool."""
 
-    def __init__(self, nats: Nats, pool: str, address: str) -> None:
+    def __init__(self, nats: DialedNats, pool: str, address: str) -> None:
         self._nats = nats
         self._inbox = Inbox(nats)
         self._loop = asyncio.get_running_loop()
@@ -52,6 +52,8 @@ class Link:
         #: Servers of NATS, without names and passwords of users.
         self.address = address
         self._is_pool_warned = False
+        #: Time, on the clock of the event loop, from which on a failed dial is logged.
+        self._explain_at = self._loop.time() + FIRST_EXPLANATION
         #: Set when nothing connects again, as after `close`.
         self.closed = asyncio.Event()
 
@@ -66,24 +68,28 @@ class Link:
         tls: dict[str, Any],
         inbox_prefix: str | None,
         timeout: float,
+        worker_ttl: float,
     ) -> Self:
         """Connects within `timeout` seconds. Afterwards a lost connection is restored without limit of time; a
         connection that NATS ends with an error, for example about a message that it cannot read, is closed.
 
         :param tls: parameters of nats-py
+        :param worker_ttl: seconds of silence after which leases expire; a silent connection is cut before
         :raises Unavailable: no NATS server answers
         """
-        options: dict[str, Any] = {"reconnect_time_wait": 0.2, **tls}
+        client = DialedNats(worker_ttl)
+        options: dict[str, Any] = {**client.dial_options, **tls}
         if user:
             options.update(user=user, password=password)
         if inbox_prefix:
             options["inbox_prefix"] = inbox_prefix.encode()
-        client = Nats()
         address = without_secrets(url)
         connection = cls(client, pool, address)
 
         async def note_lost() -> None:
             connection._inbox.is_linked.clear()
+            client.begin_dials()
+            connection._explain_at = connection._loop.time() + FIRST_EXPLANATION
             if not client.is_closed:
                 logger.warning(
                     "The connection to NATS at %s is lost; calls are repeated until it is made again", address
@@ -92,8 +98,6 @@ class Link:
         connecting = client.connect(
             url.split(","),
             name="broomwagon-python",
-            max_reconnect_attempts=-1,
-            ping_interval=10,
             error_cb=connection._note_error,
             closed_cb=connection._note_closed,
             disconnected_cb=note_lost,
@@ -106,7 +110,7 @@ class Link:
             return connection
         except BaseException as error:
             # nats-py leaves its socket open.
-            await _close(client)
+            await client.close_in_time()
             if not isinstance(error, (asyncio.TimeoutError, OSError, nats.errors.Error)):
                 raise
             # The timeout has no reason why each try has failed.
@@ -249,7 +253,7 @@ class Link:
             raise errors.Unavailable(f"Cannot subscribe to {subject}: {error}") from error
 
     async def close(self) -> None:
-        await _close(self._nats)
+        await self._nats.close_in_time()
 
     def closed_error(self) -> errors.Unavailable:
         """The error of a call on a closed connection."""
@@ -266,8 +270,14 @@ class Link:
         self._inbox.fail(nats.errors.ConnectionClosedError())
 
     async def _note_error(self, error: Exception) -> None:
-        # Each try to connect again has an error too.
         refused = _REFUSED.search(str(error))
+        # Each failed dial has an error too.
+        if not (self._nats.is_connected and self._inbox.is_linked.is_set()):
+            self._nats.note_failed_dial()
+            if self._loop.time() >= self._explain_at:
+                self._explain_at = self._loop.time() + EXPLAIN_EVERY
+                advice = "check NATS_URL, NATS_USER and NATS_PASSWORD"
+                logger.warning("Cannot connect to NATS at %s: %r; %s", self.address, error, advice)
         logger.log(logging.WARNING if refused else logging.DEBUG, "NATS: %r", error)
         if refused and refused[1] and isinstance(error, nats.errors.Error):
             # A request to a forbidden subject gets no other answer.
@@ -291,12 +301,3 @@ def _group_of(operation: str) -> str:
     """First part of an operation's name. Operations with the same first part have one service, but for a few of `pool`:
     a replica that does not serve an operation has no subject for it, and the request goes to the queue group."""
     return operation.partition(".")[0]
-
-
-async def _close(client: Nats) -> None:
-    if client._transport is None:
-        return
-    try:
-        await asyncio.wait_for(client.close(), CLOSE_DEADLINE)
-    except asyncio.TimeoutError:
-        client._transport.close()  # type: ignore[no-untyped-call]

@@ -157,8 +157,12 @@ class Session:
                 lease.work.move({name: item[name] for name in ("targetServerId", "targetEpoch") if name in item})
 
     async def _beat_always(self) -> None:
+        loop = asyncio.get_running_loop()
+        beat_at = loop.time()
         while True:
-            await asyncio.sleep(self._ttl / 3)
+            # After a heartbeat without an answer the next one follows at once: a pause would let the epoch expire.
+            beat_at = max(beat_at + self._ttl / 3, loop.time())
+            await asyncio.sleep(beat_at - loop.time())
             if worker := self._epoch:
                 try:
                     await self._beat(worker)

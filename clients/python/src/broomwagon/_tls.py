@@ -10,13 +10,21 @@ from ._arguments import InvalidArgument
 
 
 def tls_options(url: str) -> dict[str, Any]:
-    """Parameters of nats-py from `NATS_TLS_CA`, `NATS_TLS_CERT`, `NATS_TLS_KEY` and `NATS_TLS_SERVER_NAME`. None
-    without tls://.
+    """Parameters of nats-py from `build_context` and `NATS_TLS_SERVER_NAME`. None without tls://.
 
-    :raises InvalidArgument: a file cannot be read, or has no certificate or key; `field` is its setting
+    :raises InvalidArgument: as `build_context`
     """
     if not url.startswith("tls://"):
         return {}
+    name = os.environ.get("NATS_TLS_SERVER_NAME")
+    return {"tls": build_context(), **({"tls_hostname": name} if name else {})}
+
+
+def build_context() -> ssl.SSLContext:
+    """Reads the files of `NATS_TLS_CA`, `NATS_TLS_CERT` and `NATS_TLS_KEY`.
+
+    :raises InvalidArgument: a file cannot be read, or has no certificate or key; `field` is its setting
+    """
     setting = "NATS_TLS_CA"
     try:
         context = ssl.create_default_context(cafile=os.environ.get("NATS_TLS_CA"))
@@ -25,5 +33,4 @@ def tls_options(url: str) -> dict[str, Any]:
             context.load_cert_chain(certificate, os.environ.get("NATS_TLS_KEY"))
     except OSError as error:
         raise InvalidArgument(f"{setting} cannot be used: {error}", field=setting) from error
-    name = os.environ.get("NATS_TLS_SERVER_NAME")
-    return {"tls": context, **({"tls_hostname": name} if name else {})}
+    return context

@@ -109,6 +109,7 @@ class Client:
             tls=tls_options(self._url),
             inbox_prefix=os.environ.get("NATS_INBOX_PREFIX"),
             timeout=self._connect_timeout,
+            worker_ttl=self._worker_ttl,
         )
         self._session = Session(connection, worker_id, self._worker_ttl, self._unclaimed_after)
         self._leases = Leases(connection, self._session)
