@@ -9,9 +9,13 @@ export type RedisClient = Redis | BoundedCluster;
  * them when it is available again.
  */
 export class BoundedCluster extends Cluster {
-  /** @param hosts some nodes of the Cluster, from which ioredis learns the others */
+  /**
+   * @param hosts some nodes of the Cluster, from which ioredis learns the others
+   * @param timeoutMs a command without an answer for this long fails, milliseconds
+   */
   constructor(
     readonly hosts: readonly HostAndPort[],
+    private readonly timeoutMs: number,
     options: ConstructorParameters<typeof Cluster<'legacy'>>[1],
   ) {
     super([...hosts], options);
@@ -26,8 +30,7 @@ export class BoundedCluster extends Cluster {
   override sendCommand(...[command, ...rest]: Parameters<Cluster['sendCommand']>): unknown {
     // The command has timed out while it waited, so its caller has an error already.
     if (command.isSettled) return command.promise;
-    const { commandTimeout } = this.options.redisOptions ?? {};
-    if (commandTimeout !== undefined) command.setTimeout(commandTimeout);
+    command.setTimeout(this.timeoutMs);
     return super.sendCommand(command, ...rest);
   }
 }

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { startRedis, type ServerHandle } from '@broomwagon/testing';
+import { FaultyLink, startRedis, type ServerHandle } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ReplicaMarks } from './library/schema-version';
@@ -49,6 +49,22 @@ describe('the link to Redis', () => {
     expect(lines.filter((line) => /is lost/.test(line))).toHaveLength(1);
     expect(lines.filter((line) => /refuses the user/.test(line))).toHaveLength(1);
     redis.disconnect();
+  });
+
+  it('is restored although a server with a password answers a new connection later than any command may take', async () => {
+    await admin.acl('SETUSER', 'slow', 'on', '>secret', '~*', '&*', '+@all');
+    const faults = await FaultyLink.start(server.port);
+    const url = `redis://slow:secret@127.0.0.1:${faults.port}`;
+    const redis = connectRedis({ url, commandTimeoutMs: 500, silenceMs: 4_000 });
+    const link = new RedisLink(redis, () => undefined);
+    await expect.poll(() => redis.ping().catch(String)).toBe('PONG');
+    faults.greetingDelayMs = 1_500;
+    faults.cut();
+    await expect.poll(() => link.problem()).toBeDefined();
+    await expect.poll(() => link.problem()).toBeUndefined();
+    expect(lines.filter((line) => /is (lost|restored)/.test(line))).toHaveLength(2);
+    redis.disconnect();
+    await faults.stop();
   });
 
   it('is not writable while the server is a replica', async () => {

@@ -1,6 +1,7 @@
 import type { HostAndPort } from '@broomwagon/contracts';
 import { Logger } from '@nestjs/common';
 import { Redis, type RedisOptions } from 'ioredis';
+import { BoundedRedis } from './bounded-redis';
 
 /** Pause between two checks, and time limit for an answer of a Sentinel, milliseconds. */
 const LOOK_MS = 1_000;
@@ -28,12 +29,13 @@ export interface SentinelOptions extends Omit<RedisOptions, 'replyMapping'> {
  * docs/decisions/0078. The failover detector of ioredis is off, because a message that arrives while a connection opens
  * would end the connection for ever.
  */
-export class SentinelRedis extends Redis {
+export class SentinelRedis extends BoundedRedis {
   private readonly primaryWatch: PrimaryWatch;
 
-  constructor({ hosts, primaryName, addresses, ofSentinels, ...settings }: SentinelOptions) {
+  /** @param timeoutMs a command without an answer for this long fails, milliseconds */
+  constructor(timeoutMs: number, { hosts, primaryName, addresses, ofSentinels, ...settings }: SentinelOptions) {
     const watch = new PrimaryWatch(hosts, primaryName, ofSentinels);
-    super({
+    super(timeoutMs, {
       ...settings,
       sentinels: [...hosts],
       name: primaryName,

@@ -5,7 +5,8 @@ import {
   type RedisAddress,
   type TlsSettings,
 } from '@broomwagon/contracts';
-import { Redis, type RedisOptions } from 'ioredis';
+import type { RedisOptions } from 'ioredis';
+import { BoundedRedis } from './bounded-redis';
 import { BoundedCluster, type RedisClient } from './redis-cluster';
 import { SentinelRedis } from './redis-sentinels';
 
@@ -22,12 +23,13 @@ export interface RedisConnectionOptions {
   /** A command without an answer for this long fails, milliseconds. Default 2,000. */
   commandTimeoutMs?: number;
   /**
-   * Silence after which a connection is cut and dialed again while commands wait for answers, milliseconds. Default
-   * 5,000; never shorter than `commandTimeoutMs`.
+   * Silence after which a connection is cut and dialed again while commands wait for answers, and time limit of each
+   * command that opens a connection, milliseconds. Default 5,000; never shorter than `commandTimeoutMs`.
    */
   silenceMs?: number;
 }
 
+const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;
 const DEFAULT_SILENCE_MS = 5_000;
 /** How often a Cluster is asked for changes that no redirection has shown, milliseconds. */
 const SLOTS_REFRESH_MS = 5_000;
@@ -40,7 +42,11 @@ export function connectRedis(options: RedisConnectionOptions): RedisClient {
   const address = parseRedisAddress(options.url);
   const redis =
     address === undefined || address.kind === 'server'
-      ? new Redis(options.url, buildSettings(options, options.url.startsWith('rediss:')))
+      ? new BoundedRedis(
+          getCommandTimeoutMs(options),
+          buildSettings(options, options.url.startsWith('rediss:')),
+          options.url,
+        )
       : address.kind === 'cluster'
         ? connectCluster(options, address)
         : connectBySentinels(options, address);
@@ -50,15 +56,22 @@ export function connectRedis(options: RedisConnectionOptions): RedisClient {
   return redis;
 }
 
+function getCommandTimeoutMs(options: RedisConnectionOptions): number {
+  return options.commandTimeoutMs ?? DEFAULT_COMMAND_TIMEOUT_MS;
+}
+
 /** Options of a connection to one server. */
 function buildSettings(options: RedisConnectionOptions, usesTls: boolean) {
-  const { tls, commandTimeoutMs = 2_000, silenceMs = DEFAULT_SILENCE_MS } = options;
+  const { tls } = options;
+  const silenceMs = Math.max(options.silenceMs ?? DEFAULT_SILENCE_MS, getCommandTimeoutMs(options));
   return {
     // The object is not copied, because each connection reads its properties anew from their files.
     ...(usesTls ? { tls: tls ?? {} } : {}),
-    commandTimeout: commandTimeoutMs,
+    // For the commands that open a connection, as AUTH: with the limit of other commands, a server that is slow to
+    // answer new connections would never be connected again. BoundedRedis and BoundedCluster limit the other commands.
+    commandTimeout: silenceMs,
     // An unreachable host sends no RST, and TCP would retry for a quarter of an hour.
-    socketTimeout: Math.max(silenceMs, commandTimeoutMs),
+    socketTimeout: silenceMs,
     // After a failover the old primary may keep the connection, as a replica.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
     connectTimeout: 5_000,
@@ -68,15 +81,16 @@ function buildSettings(options: RedisConnectionOptions, usesTls: boolean) {
   } satisfies RedisOptions;
 }
 
+/** Pause before a dial, milliseconds, with jitter: the services of a fleet lose Redis at the same time. */
 function retryStrategy(attempt: number): number {
-  return Math.min(2_000, 50 * 2 ** Math.min(attempt, 6));
+  return Math.min(2_000, 50 * 2 ** Math.min(attempt, 6)) * (0.5 + Math.random() / 2);
 }
 
 function connectBySentinels(options: RedisConnectionOptions, address: RedisAddress): SentinelRedis {
   const { hosts, primaryName, usesTls, username, password } = address;
   const { sentinelUsername, sentinelPassword } = options;
   const settings = buildSettings(options, usesTls);
-  return new SentinelRedis({
+  return new SentinelRedis(getCommandTimeoutMs(options), {
     ...settings,
     hosts,
     primaryName: primaryName!,
@@ -85,7 +99,7 @@ function connectBySentinels(options: RedisConnectionOptions, address: RedisAddre
     password,
     sentinelUsername,
     sentinelPassword,
-    sentinelCommandTimeout: settings.commandTimeout,
+    sentinelCommandTimeout: getCommandTimeoutMs(options),
     sentinelRetryStrategy: retryStrategy,
     ...(usesTls ? { enableTLSForSentinelMode: true, sentinelTLS: settings.tls } : {}),
     ofSentinels: { ...settings, enableReadyCheck: false, username: sentinelUsername, password: sentinelPassword },
@@ -95,7 +109,7 @@ function connectBySentinels(options: RedisConnectionOptions, address: RedisAddre
 function connectCluster(options: RedisConnectionOptions, address: RedisAddress): BoundedCluster {
   const { hosts, usesTls, username, password } = address;
   const { retryStrategy: clusterRetryStrategy, ...settings } = buildSettings(options, usesTls);
-  return new BoundedCluster(hosts, {
+  return new BoundedCluster(hosts, getCommandTimeoutMs(options), {
     redisOptions: { ...settings, username, password },
     clusterRetryStrategy,
     slotsRefreshInterval: SLOTS_REFRESH_MS,

@@ -23,15 +23,20 @@ beforeEach(async () => {
     });
   }
   link = await FaultyLink.start(server.port);
-  const url = `redis://127.0.0.1:${link.port}`;
-  const times = { commandTimeoutMs: 500, silenceMs: 2_000 };
-  store = await openPayloadStore({ driver: 'redis', url, dir: '', keyPrefix: testPool().pool, ...times });
+  store = await openStore(2_000);
 });
 afterEach(async () => {
   vi.restoreAllMocks();
   await store.close();
   await link.stop();
 });
+
+/** Opens a store through the link. */
+function openStore(silenceMs: number): Promise<PayloadStore> {
+  const url = `redis://127.0.0.1:${link.port}`;
+  const times = { commandTimeoutMs: 500, silenceMs };
+  return openPayloadStore({ driver: 'redis', url, dir: '', keyPrefix: testPool().pool, ...times });
+}
 
 const payload = { pool: 'p', job: 'j', owner: 'o', name: 'tokens' };
 const check = () => store.checkWritable().then(() => 'writable', String);
@@ -47,6 +52,16 @@ it.each(['out', 'back', undefined] as const)(
     expect(lines).toEqual([expect.stringContaining('is lost'), expect.stringContaining('is restored')]);
   },
 );
+
+it('restores the link to a payload store that answers a new connection later than any command may take', async () => {
+  await store.close();
+  store = await openStore(4_000);
+  link.greetingDelayMs = 1_500;
+  link.cut();
+  await expect.poll(() => lines.length).toBe(1);
+  await expect.poll(check).toBe('writable');
+  expect(lines).toEqual([expect.stringContaining('is lost'), expect.stringContaining('is restored')]);
+});
 
 it('names the link while nothing accepts connections to the payload store', async () => {
   link.begin({ kind: 'refuse' });

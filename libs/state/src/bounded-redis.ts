@@ -1,0 +1,26 @@
+import { Command, Redis, type RedisOptions } from 'ioredis';
+
+/**
+ * A connection to one server with two time limits: for the commands that open a connection, `commandTimeout` of the
+ * options; for all other commands, which callers wait for, a shorter limit.
+ */
+export class BoundedRedis extends Redis {
+  /**
+   * @param timeoutMs a command without an answer for this long fails, milliseconds
+   * @param url address; undefined if the options name the server
+   */
+  constructor(
+    private readonly timeoutMs: number,
+    options: Omit<RedisOptions, 'replyMapping'>,
+    url?: string,
+  ) {
+    // ioredis takes an address that is undefined as none.
+    super(url!, options);
+  }
+
+  override sendCommand(...[command, stream]: Parameters<Redis['sendCommand']>): unknown {
+    // A second call on a command that has a limit changes nothing.
+    if (!Command.checkFlag('HANDSHAKE_COMMANDS', command.name)) command.setTimeout(this.timeoutMs);
+    return super.sendCommand(command, stream);
+  }
+}
