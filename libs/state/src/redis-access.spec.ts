@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -66,6 +66,26 @@ describe('Redis with TLS', () => {
     expect(await start({ url: at(ports.open), tls })).toBe('PONG');
     expect(await start({ url: at(ports.open), tls: { ...tls, servername: 'localhost' } })).toBe('PONG');
     expect(await start({ url: at(ports.strict), tls: { ...tls, cert: TEST_CERTIFICATE, key: TEST_KEY } })).toBe('PONG');
+  });
+
+  it('reads certificates again for each connection', async () => {
+    const caFile = join(folder, 'ca.crt');
+    writeFileSync(caFile, TEST_CERTIFICATE);
+    const renewed = {
+      get ca() {
+        return readFileSync(caFile, 'utf8');
+      },
+    };
+    const redis = connectRedis({ url: at(ports.open), tls: renewed });
+    const refusals: Error[] = [];
+    redis.on('error', (error) => refusals.push(error));
+    expect(await redis.ping()).toBe('PONG');
+    writeFileSync(caFile, OTHER_TEST_CERTIFICATE);
+    redis.disconnect(true);
+    await expect.poll(() => refusals.map(({ message }) => message).join()).toMatch(/certificate/);
+    writeFileSync(caFile, TEST_CERTIFICATE);
+    await expect.poll(() => redis.ping().catch(String)).toBe('PONG');
+    redis.disconnect();
   });
 
   it('connects to a Cluster, and otherwise names the setting to change', async () => {

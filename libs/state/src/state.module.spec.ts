@@ -2,7 +2,7 @@ import { Test } from '@nestjs/testing';
 import { Metrics } from '@broomwagon/platform';
 import { startRedis, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { ClaimBounds } from './requests/request.store';
 import { PoolStore } from './pools';
 import { RedisMemory } from './redis-memory';
@@ -11,6 +11,7 @@ import { StateModule } from './state.module';
 /** An app with the stores, and the checks of its readiness for Redis. */
 async function openApp(url: string) {
   const checks = new Map<string, () => Promise<unknown>>();
+  const requestRestart = vi.fn<(reason: Error) => void>();
   const app = await Test.createTestingModule({
     imports: [
       StateModule.forRootAsync({
@@ -18,14 +19,14 @@ async function openApp(url: string) {
           url,
           keyPrefix: testPool().pool,
           claims: { maxWaiters: 3 },
-          readiness: { addReadiness: (name, check) => void checks.set(name, check), requestRestart: () => undefined },
+          readiness: { addReadiness: (name, check) => void checks.set(name, check), requestRestart },
           metrics: new Metrics('spec'),
         }),
       }),
     ],
   }).compile();
   await app.init();
-  return { app, isReady: checks.get('redis')!, hasRoom: checks.get('redis-memory')! };
+  return { app, isReady: checks.get('redis')!, hasRoom: checks.get('redis-memory')!, requestRestart };
 }
 
 it('gives an app its stores, is part of its readiness, and closes with it', async () => {
@@ -43,6 +44,24 @@ it('closes also when Redis is unavailable', async () => {
   const { app, isReady } = await openApp('redis://127.0.0.1:1');
   await expect(isReady()).rejects.toThrow();
   await app.close();
+});
+
+it('requests a restart once Redis has refused the password of the app for two minutes', async () => {
+  const server = await startRedis();
+  const admin = new Redis(server.url);
+  await admin.acl('SETUSER', 'service', 'on', '>before', '~*', '&*', '+@all');
+  const { app, isReady, requestRestart } = await openApp(server.url.replace('redis://', 'redis://service:before@'));
+  await admin.acl('SETUSER', 'service', 'resetpass', '>after');
+  await admin.client('KILL', 'USER', 'service');
+  await expect.poll(() => isReady().catch(String)).toMatch(/refuses the user and password of REDIS_URL/);
+  expect(requestRestart).not.toHaveBeenCalled();
+  const nowMs = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs() + 120_000);
+  await expect.poll(() => requestRestart.mock.calls[0]?.[0].message).toMatch(/user and password of REDIS_URL/);
+  clock.mockRestore();
+  await app.close();
+  admin.disconnect();
+  await server.stop();
 });
 
 it('does not become ready while Redis is full, and stays ready when it fills up: others need it to free memory', async () => {

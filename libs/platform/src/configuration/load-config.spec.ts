@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { IsIn } from 'class-validator';
@@ -63,6 +63,19 @@ describe('loadConfig', () => {
   it('refuses a duration longer than a timer of Node waits', () => {
     expect(listProblems({ STALL_MS: '596h' })).toEqual({});
     expect(listProblems({ STALL_MS: '597h' })).toEqual({ STALL_MS: expect.stringContaining('2147483647') });
+  });
+
+  it('reads the files of TLS again for each connection, and keeps their last content while they are gone', () => {
+    const path = fileWith('first');
+    const [NATS_URL, REDIS_URL] = ['tls://nats', 'rediss://redis'];
+    const env = { NATS_URL, NATS_TLS_CA: path, REDIS_URL, REDIS_TLS_CERT: path };
+    const config = loadConfig(ServiceConfig, { env });
+    const [nats, redis] = [config.natsConfig().tls, config.redisConfig().tls];
+    expect([nats.ca, redis.cert]).toEqual(['first', 'first']);
+    writeFileSync(path, 'renewed');
+    expect([nats.ca, redis.cert]).toEqual(['renewed', 'renewed']);
+    rmSync(path);
+    expect([nats.ca, redis.cert]).toEqual(['renewed', 'renewed']);
   });
 
   it('names all wrong values at once', () => {

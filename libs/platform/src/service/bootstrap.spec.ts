@@ -5,14 +5,14 @@ import { Controller, Injectable, Logger, Module, type OnApplicationShutdown, typ
 import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { connectNats, ContractPipe, MessageContext, MessagingClient, PARKED } from '@broomwagon/messaging';
-import { FaultyLink, requestRaw, testNatsUrl, testPool } from '@broomwagon/testing';
+import { FaultyLink, requestRaw, startNats, testNatsUrl, testPool } from '@broomwagon/testing';
 import { IsInt, IsOptional } from 'class-validator';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Env } from '../configuration/env.decorator';
 import { loadConfig } from '../configuration/load-config';
 import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
-import { bootstrapService, type RunningService } from './bootstrap';
+import { bootstrapService, runService, type RunningService } from './bootstrap';
 
 class CounterConfig extends ServiceConfig {
   @Env('STEP', 'step of the counter') step: number = 2;
@@ -244,5 +244,23 @@ describe('bootstrapService', () => {
     expect(logs.at(-1)).toContain('took longer than 100 ms');
     releaseHang();
     await closing;
+  });
+
+  it('ends the process with 1 and a fatal line when NATS keeps refusing the password of its environment', async () => {
+    let server = await startNats({ user: 'service', password: 'before' });
+    const { port, url } = server;
+    const config = loadConfig(CounterConfig, { env: { NATS_URL: url, POOLS: pool } });
+    const natsConfig = { ...config.natsConfig(), explainEveryMs: 100 };
+    vi.spyOn(config, 'natsConfig').mockReturnValue(natsConfig);
+    const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never);
+    await runService(CounterModule, { app: 'counter', config, logDestination });
+    await server.stop();
+    server = await startNats({ user: 'service', password: 'after', port });
+    await expect.poll(() => exit.mock.calls).toEqual([[1]]);
+    const messages = logs.map((line) => JSON.parse(line) as { level: number; msg: string });
+    const fatal = messages.find(({ msg }) => msg.startsWith('This process ends, since only a restart helps: '));
+    expect(fatal).toMatchObject({ level: 60, msg: expect.stringContaining('NATS_USER and NATS_PASSWORD') as string });
+    exit.mockRestore();
+    await server.stop();
   });
 });
