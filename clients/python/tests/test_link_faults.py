@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from types import SimpleNamespace
 
 import pytest
 from conftest import leases_of, until
@@ -13,7 +14,9 @@ from test_connection import nats_that_sends
 
 from broomwagon import Client, _nats
 from broomwagon._arguments import InvalidArgument
+from broomwagon._held import WorkerEpoch
 from broomwagon._nats import DialedNats
+from broomwagon._session import Session
 
 
 @pytest.mark.parametrize("fault", [pytest.param("drops its bytes", marks=pytest.mark.short), "takes no more bytes"])
@@ -66,6 +69,33 @@ async def test_a_dial_without_an_answer_leaves_no_connection_and_is_explained(
         with pytest.raises(asyncio.CancelledError):
             await connecting
     assert sum("Cannot connect to NATS" in record.getMessage() for record in caplog.records) == 1
+
+
+@pytest.mark.short
+async def test_a_heartbeat_without_an_answer_is_followed_by_the_next_one_at_once(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    beats: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        if len(beats) == 3:
+            raise asyncio.CancelledError
+
+    async def beat_until_its_deadline(_: WorkerEpoch) -> None:
+        beats.append(now)
+        await sleep(5.0)
+
+    session = Session(client._connected, "worker", 15.0, 10.0)
+    session._epoch = WorkerEpoch("worker", "1")
+    monkeypatch.setattr(session, "_beat", beat_until_its_deadline)
+    clock = SimpleNamespace(time=lambda: now)
+    monkeypatch.setattr("broomwagon._session.asyncio", SimpleNamespace(sleep=sleep, get_running_loop=lambda: clock))
+    with pytest.raises(asyncio.CancelledError):
+        await session._beat_always()
+    assert beats == [5.0, 10.0, 15.0]
 
 
 @pytest.mark.short
