@@ -19,8 +19,9 @@ export class BoundedRedis extends Redis {
   }
 
   override sendCommand(...[command, stream]: Parameters<Redis['sendCommand']>): unknown {
-    // A second call on a command that has a limit changes nothing.
-    if (!Command.checkFlag('HANDSHAKE_COMMANDS', command.name)) command.setTimeout(this.timeoutMs);
+    const opensConnection = this.status === 'connect' && Command.checkFlag('HANDSHAKE_COMMANDS', command.name);
+    // The limit of the options, which ioredis sets next, changes nothing for a command that has a limit.
+    if (!opensConnection) command.setTimeout(this.timeoutMs);
     return super.sendCommand(command, stream);
   }
 }

@@ -1,5 +1,6 @@
 import { BroomwagonError, tlsAdvice } from '@broomwagon/contracts';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
+import { BoundedRedis } from './bounded-redis';
 import { FunctionRunner } from './library/function-runner';
 import { PoolStore } from './pools';
 import { BoundedCluster, type RedisClient } from './redis-cluster';
@@ -65,7 +66,7 @@ export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): P
   }
   for (const host of redis.hosts) {
     // A connection to one node is needed, because the connection of the Cluster does not emit errors of its nodes.
-    const node = new Redis({ ...redis.options.redisOptions, ...host });
+    const node = new BoundedRedis(redis.timeoutMs, { ...redis.options.redisOptions, ...host });
     node.on('error', () => undefined);
     try {
       const checkNode = async () => {

@@ -15,7 +15,7 @@ export class BoundedCluster extends Cluster {
    */
   constructor(
     readonly hosts: readonly HostAndPort[],
-    private readonly timeoutMs: number,
+    readonly timeoutMs: number,
     options: ConstructorParameters<typeof Cluster<'legacy'>>[1],
   ) {
     super([...hosts], options);
