@@ -1,6 +1,6 @@
 import type { SyncWorkerReply } from '@broomwagon/contracts';
 import { HeldLeases, WorkerSession } from '@broomwagon/generation';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ServerSigns } from '../../../libs/generation/src/engine/server-signs';
 import { Heartbeat } from '../../../libs/generation/src/lifecycle/heartbeat';
 import { AttemptRegistry } from './attempts/attempt-registry';
@@ -41,6 +41,20 @@ describe('Heartbeat', () => {
     expect(controlPlane.of('worker.heartbeat')).toEqual([
       { ...WORKER, leaseCount: 1, leaseDigest: 41, attemptCount: 1 },
     ]);
+  });
+
+  it('repeats a heartbeat without an answer for more than one interval, since the epoch would expire in a pause', async () => {
+    const { heartbeat, controlPlane } = await start();
+    let nowMs = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+    controlPlane.on('worker.heartbeat', () => {
+      // The interval is 5,000 ms.
+      nowMs += 4_000;
+      throw createError('UNAVAILABLE');
+    });
+    await heartbeat.beat();
+    clock.mockRestore();
+    expect(controlPlane.of('worker.heartbeat')).toHaveLength(3);
   });
 
   it('reports the progress of calls by server, but not to a load-balancer of the previous release', async () => {

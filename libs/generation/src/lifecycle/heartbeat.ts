@@ -40,7 +40,7 @@ export class Heartbeat {
   ) {
     const intervalMs = config.workerTtlMs / 3;
     this.timeoutMs = intervalMs;
-    this.task = new PeriodicTask({ name: 'heartbeat', intervalMs, metrics }, () => this.beat());
+    this.task = new PeriodicTask({ name: 'heartbeat', intervalMs, metrics }, (signal) => this.beat(signal));
   }
 
   start(): void {
@@ -55,11 +55,12 @@ export class Heartbeat {
   /**
    * One heartbeat. If the counts differ twice in a row, or the reply asks for a sync, a sync begins. The heartbeat does
    * not wait for it: a sync may take longer than the time to live of the epoch.
+   * @param signal ends its repeats
    */
-  async beat(): Promise<void> {
+  async beat(signal?: AbortSignal): Promise<void> {
     const worker = this.session.current();
     if (worker === undefined) return;
-    const reply = await this.send(worker);
+    const reply = await this.send(worker, signal);
     if (reply === undefined || !this.session.isCurrent(worker)) return;
     const agrees =
       reply.leaseCount === this.leases.count &&
@@ -86,9 +87,11 @@ export class Heartbeat {
     return serverTimeMs < this.syncUntilMs;
   }
 
-  private async send(worker: WorkerEpoch): Promise<WorkerHeartbeatReply | undefined> {
+  private async send(worker: WorkerEpoch, signal?: AbortSignal): Promise<WorkerHeartbeatReply | undefined> {
     const held = { leaseCount: this.leases.count, leaseDigest: this.leases.digest, attemptCount: this.attempts.size };
-    const options = { deadlineMs: this.timeoutMs, attemptTimeoutMs: this.timeoutMs / 2 };
+    // A link that drops bytes is cut after one interval. With a pause after one interval of repeats, the epoch would
+    // expire before the next heartbeat.
+    const options = { deadlineMs: 2 * this.timeoutMs, attemptTimeoutMs: this.timeoutMs / 2, signal };
     const body = { ...worker, ...held };
     const servers = this.signs.report();
     try {
