@@ -8,8 +8,8 @@ import { inEngine, selectZoo, startEngine, fetchState } from '../lab/engine-simu
 import { lengthSource } from '../lab/engine-simulator/src/tokens/length-source';
 import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults';
 import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
-import { decode, FAILING } from '../lab/engine-simulator/src/zoo/zoo-run';
-import { dataSet, lengthsFile, trueTokens } from './system/data-set';
+import { canNotStop, FAILING, mayLackLogprobs, STOP_TEXT, STOPPING } from '../lab/engine-simulator/src/zoo/zoo-sets';
+import { dataSet, lengthsFile, trueSample } from './system/data-set';
 import { Gateway } from './system/gateway';
 import { HttpOperations } from './system/http-operations';
 import { TestSystem } from './system/test-system';
@@ -33,15 +33,10 @@ const ENGINES = [
 const ENTRIES = ZOO.filter(
   ({ server, form, isAlone }) => server?.restart === undefined && form === undefined && !isAlone,
 );
-/** Plain engines of the simulator do not obey stop texts. */
-const STOPPING = { vllm: 'vllm-stop-withheld', sglang: 'sglang-stop-trimmed-at-end' };
 const PARAMETERS: Partial<Record<TailPolicyName, Omit<TailPolicy, 'name' | 'overProvision'>>> = {
   'fixed-concurrency': { concurrency: 8 },
   auto: { maxOffPolicyShare: 0.9 },
 };
-const NEVER_ENDING = ['aborts-ignored', 'closes-unnoticed'];
-/** Digits are in each response of the simulator. */
-const STOP = '7 t';
 
 interface Drawn {
   entries: string[];
@@ -120,19 +115,24 @@ describe('rounds on engines that show pairs of behaviours', () => {
           groupsPerStep: GROUPS_PER_STEP,
           policy,
           tail: PARAMETERS[policy],
-          sampling: { logprobs: true, ...(isStopped && { stop: [STOP] }) },
+          sampling: { logprobs: true, ...(isStopped && { stop: [STOP_TEXT] }) },
           ...(isOverHttp && { client: http }),
         });
 
         const samples = PROMPTS.length * PROMPTS[0]!.samples;
         expect(new Set(lines.map(({ promptId, sampleIndex }) => `${promptId}/${sampleIndex}`)).size).toBe(samples);
         expect(lines).toHaveLength(samples);
+        const lacksLogprobs = drawn.some(({ entries }) => mayLackLogprobs(entries));
         for (const line of lines) {
           const prompt = PROMPTS.find(({ id }) => id === line.promptId)!;
-          const truth = trueTokens(job, prompt, line.sampleIndex);
+          const truth = trueSample(job, prompt, line.sampleIndex);
           const name = `${job} ${policy}: ${line.promptId}/${line.sampleIndex} ${JSON.stringify(line.segments)}`;
           expect(
-            findSampleFaults(line, { tokenIds: truth, text: decode(truth), stop: isStopped ? STOP : undefined }),
+            findSampleFaults(line, {
+              ...truth,
+              mayLackLogprobs: lacksLogprobs,
+              stop: isStopped ? STOP_TEXT : undefined,
+            }),
             name,
           ).toEqual([]);
           expect(
@@ -144,8 +144,7 @@ describe('rounds on engines that show pairs of behaviours', () => {
           .toMatchObject({ submitted: samples, trained: samples, failed: 0, dropped: 0 });
         for (const [index, { entries }] of drawn.entries()) {
           const { url } = engines[index]!;
-          const cannotStop = NEVER_ENDING.every((name) => entries.includes(name));
-          if (!cannotStop) await expect.poll(() => inEngine(url)).toBe(0);
+          if (!canNotStop(entries)) await expect.poll(() => inEngine(url)).toBe(0);
           expect((await fetchState(url)).resumeMismatches).toBe(0);
         }
         await expect.poll(() => system.call('lb.status', {})).toMatchObject({ leases: 0, waiters: 0 });

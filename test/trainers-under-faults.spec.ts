@@ -6,12 +6,12 @@ import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { LengthSource } from '../lab/engine-simulator/src/tokens/length-source';
 import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults';
-import { decode } from '../lab/engine-simulator/src/zoo/zoo-run';
+import { mayLackLogprobs } from '../lab/engine-simulator/src/zoo/zoo-sets';
 import { FaultyPool } from './schedules/faulty-pool';
 import { type Schedule, schedules, type TrainerName, TRAINERS } from './schedules/schedule';
 import { type JobEnd, ScheduleTrainers, type TrainedSample } from './schedules/schedule-trainers';
 import { examplePrompts } from './set-back/trainers';
-import { trueTokens } from './system/data-set';
+import { trueSample } from './system/data-set';
 import { Gateway } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 
@@ -43,7 +43,7 @@ const trainers = TRAINERS.filter((name: TrainerName) => name !== 'python' || pyt
 // Short times, so that a hung or dead engine is over within a test.
 const ENGINE_TIMES = { engineStallTimeoutMs: 2_000, engineFirstTokenTimeoutMs: 2_000, engineFailurePauseMs: 50 };
 
-describe('trainers on engines that are busy, sick, hung, dying, slow or of other weights', () => {
+describe('trainers on engines that are busy, sick, hung, dying, slow, of other weights or of any behaviour', () => {
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-schedules-'));
   const pools: FaultyPool[] = [];
   let bench: ServiceBench;
@@ -79,8 +79,20 @@ describe('trainers on engines that are busy, sick, hung, dying, slow or of other
   });
 
   /** Faults in the results of a trainer, as sentences. */
-  async function findFaults(job: string, pool: FaultyPool, { samples, reported }: JobEnd): Promise<string[]> {
+  async function findFaults(
+    job: string,
+    pool: FaultyPool,
+    { samples, reported }: JobEnd,
+    { trainer, stop, disturbances }: Schedule,
+  ): Promise<string[]> {
     const faults: string[] = [];
+    const entries = disturbances.flatMap(({ what }) => (what.kind === 'zoo' ? what.entries : []));
+    // The example trainer over NATS asks for no log probabilities.
+    const asked = {
+      stop,
+      mayLackLogprobs: mayLackLogprobs(entries),
+      ...(trainer === 'nats' && { logprobs: undefined }),
+    };
     for (const prompt of PROMPTS) {
       const found = samples.filter(({ promptId }) => promptId === prompt.id);
       const isReported = reported.includes(prompt.id);
@@ -89,11 +101,11 @@ describe('trainers on engines that are busy, sick, hung, dying, slow or of other
       const indexes = found.map(({ sampleIndex }) => sampleIndex).toSorted();
       if (!isReported && indexes.join() !== '0,1') faults.push(`${prompt.id}: samples ${indexes.join()}`);
       for (const sample of found) {
-        const truth = trueTokens(job, prompt, sample.sampleIndex);
+        const truth = { ...trueSample(job, prompt, sample.sampleIndex), ...asked };
         const requestId = `${job}/${prompt.id}/${sample.sampleIndex}`;
         const name = `${requestId} ${JSON.stringify(sample.segments)}`;
         const wrong = [
-          ...findSampleFaults(toFound(sample), { tokenIds: truth, text: decode(truth) }),
+          ...findSampleFaults(toFound(sample), truth),
           ...(await findVersionFaults(pool, requestId, sample)),
         ];
         faults.push(...wrong.map((fault) => `${name}: ${fault}`));
@@ -106,13 +118,13 @@ describe('trainers on engines that are busy, sick, hung, dying, slow or of other
     const ended = new AbortController();
     const train = async () => {
       try {
-        return await all.train(schedule.trainer, pool.name, name, PROMPTS, schedule.policy);
+        return await all.train(schedule.trainer, pool.name, name, PROMPTS, schedule);
       } finally {
         ended.abort();
       }
     };
     const [end] = await Promise.all([train(), pool.disturb(schedule, ended.signal)]);
-    const faults = await findFaults(name, pool, end);
+    const faults = await findFaults(name, pool, end, schedule);
     await pool.calm();
     const lost = end.reported.length * SAMPLES;
     const counts = async () => (await bench.client.call(pool.name, 'job.status', { job: name })).requests;

@@ -11,9 +11,9 @@ import {
   type SimulatorState,
 } from '../../lab/engine-simulator/src/test-engine';
 import type { LengthSource } from '../../lab/engine-simulator/src/tokens/length-source';
-import { type Disturbance, type Schedule, SERVERS } from './schedule';
+import { FAILING, STOP_MISSING, STOPPING } from '../../lab/engine-simulator/src/zoo/zoo-sets';
+import { DIALECTS, type Disturbance, type Schedule, SERVERS } from './schedule';
 
-const DIALECTS = ['vllm', 'sglang', 'vllm'] as const;
 const SPEED = 100;
 /** Speed of about 3 tokens a second. */
 const SLOW_SPEED = 0.1;
@@ -23,11 +23,11 @@ const LOOK_MS = 20;
 const SHORT_DEADLINE_MS = 1_000;
 
 /** Faults by which requests stay on an engine when their callers have left. */
-const LINGERING: ReadonlySet<string> = new Set(['stall-unnoticed', 'late', 'abort-500']);
+const LINGERING: ReadonlySet<string> = new Set(['stall-unnoticed', 'late', 'abort-500', ...STOP_MISSING]);
 
 type Row = SimulatorState['table'][number];
 
-/** A pool of engines that are disturbed while jobs run in it, and their true weights. */
+/** A pool of engines that obey stop texts and are disturbed while jobs run in it, and their true weights. */
 export class FaultyPool {
   private readonly engines: Awaited<ReturnType<typeof startEngine>>[] = [];
   private starts = 0;
@@ -72,9 +72,9 @@ export class FaultyPool {
 
   /** Forgets the disturbances: all engines serve again, with the weights of the pool. */
   async calm(): Promise<void> {
-    for (const engine of this.engines) {
+    for (const [index, engine] of this.engines.entries()) {
       await inject(engine.url, { kind: 'none' });
-      await selectZoo(engine.url, { entries: [] });
+      await selectZoo(engine.url, { entries: [STOPPING[DIALECTS[index]!]] });
       engine.setSpeed(SPEED);
     }
   }
@@ -124,8 +124,8 @@ export class FaultyPool {
       case 'calls':
         if (LINGERING.has(what.fault)) this.hasLingered = true;
         return inject(engine.url, { kind: what.fault, count: what.count, afterTokens: what.afterTokens });
-      case 'full':
-        return selectZoo(engine.url, { entries: [what.entry], count: what.count });
+      case 'zoo':
+        return this.behave(what);
       case 'unhealthy':
         await inject(engine.url, { kind: 'unhealthy' });
         await delay(what.forMs);
@@ -137,6 +137,13 @@ export class FaultyPool {
       case 'death':
         return this.restart(what.server, what.forMs);
     }
+  }
+
+  private behave({ server, entries, at, count }: Extract<Disturbance, { kind: 'zoo' }>): Promise<void> {
+    if (entries.some((name) => LINGERING.has(name))) this.hasLingered = true;
+    const all = [STOPPING[DIALECTS[server]!], ...entries];
+    const later = all.filter((name) => !FAILING.has(name));
+    return selectZoo(this.engines[server]!.url, { entries: all, at, count, later });
   }
 
   private async restart(index: number, forMs: number): Promise<void> {
@@ -204,7 +211,8 @@ export class FaultyPool {
   }
 
   private start(index: number, port = 0) {
-    return startEngine(DIALECTS[index]!, { lengths: this.lengths, streamMs: 0, speed: SPEED, port });
+    const zoo = [STOPPING[DIALECTS[index]!]];
+    return startEngine(DIALECTS[index]!, { lengths: this.lengths, streamMs: 0, speed: SPEED, port, zoo });
   }
 
   private async register(index: number): Promise<void> {

@@ -3,7 +3,6 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve as absolute } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Worker } from 'node:worker_threads';
-import type { TailPolicy } from '@broomwagon/contracts';
 import { testNatsUrl } from '@broomwagon/testing';
 import { Operations } from '../../lab/reference-trainer/src/loop/operations';
 import { TrainerLoop } from '../../lab/reference-trainer/src/loop/trainer-loop';
@@ -12,7 +11,7 @@ import { SEED, type TestPrompt } from '../system/data-set';
 import type { Gateway } from '../system/gateway';
 import { HttpOperations } from '../system/http-operations';
 import { toOptions } from '../system/test-system';
-import { GROUPS_PER_STEP, type TrainerName } from './schedule';
+import { GROUPS_PER_STEP, type Schedule, type TrainerName } from './schedule';
 
 const CALL_DEADLINE_MS = 120_000;
 const MAX_TOKENS = 16_384;
@@ -43,7 +42,12 @@ export interface JobEnd {
   reported: string[];
 }
 
-type Train = (pool: string, job: string, prompts: readonly TestPrompt[], policy: TailPolicy) => Promise<JobEnd>;
+type Train = (
+  pool: string,
+  job: string,
+  prompts: readonly TestPrompt[],
+  schedule: Pick<Schedule, 'policy' | 'stop'>,
+) => Promise<JobEnd>;
 
 /** The trainers of schedules. One process of Python serves all jobs; its client is connected anew for each. */
 export class ScheduleTrainers {
@@ -70,7 +74,7 @@ export class ScheduleTrainers {
     this.child?.kill();
   }
 
-  private readonly http: Train = async (pool, job, prompts, policy) => {
+  private readonly http: Train = async (pool, job, prompts, { policy, stop }) => {
     const samples: TrainedSample[] = [];
     const loop = new TrainerLoop(
       new Operations(new HttpOperations(this.gateways.get(pool)!), pool, { deadlineMs: CALL_DEADLINE_MS }),
@@ -79,7 +83,7 @@ export class ScheduleTrainers {
         prompts,
         samples: prompts[0]!.samples,
         maxTokens: MAX_TOKENS,
-        sampling: { seed: SEED, logprobs: true },
+        sampling: buildSampling(stop),
         groupsPerStep: GROUPS_PER_STEP,
         policy,
         lookMs: 50,
@@ -91,7 +95,7 @@ export class ScheduleTrainers {
   };
 
   /** docs/protocol/examples/trainer.mjs, in a thread. */
-  private readonly nats: Train = async (pool, job, prompts, { name, overProvision = 1, concurrency }) => {
+  private readonly nats: Train = async (pool, job, prompts, { policy: { name, overProvision = 1, concurrency } }) => {
     const out = mkdtempSync(join(this.folder, 'example-'));
     const options = {
       pool,
@@ -133,7 +137,7 @@ export class ScheduleTrainers {
     };
   };
 
-  private readonly runPython: Train = (pool, job, prompts, policy) => {
+  private readonly runPython: Train = (pool, job, prompts, { policy, stop }) => {
     const body = {
       pool,
       job,
@@ -141,7 +145,7 @@ export class ScheduleTrainers {
       groups: GROUPS_PER_STEP,
       samples: prompts[0]!.samples,
       maxTokens: MAX_TOKENS,
-      sampling: { seed: SEED, logprobs: true },
+      sampling: buildSampling(stop),
       prompts: prompts.map(({ id, prompt }) => ({ id, ...prompt })),
     };
     return new Promise((resolve, reject) => {
@@ -167,6 +171,10 @@ export class ScheduleTrainers {
     });
     return this.child;
   }
+}
+
+function buildSampling(stop: string | undefined): object {
+  return { seed: SEED, logprobs: true, ...(stop !== undefined && { stop: [stop] }) };
 }
 
 interface ExampleStep {

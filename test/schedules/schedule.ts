@@ -1,19 +1,20 @@
 import { TAIL_POLICIES, WEIGHT_SYNC_MODES, type TailPolicy } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
+import { ZOO } from '../../lab/engine-simulator/src/zoo/zoo';
+import { STOP_TEXT } from '../../lab/engine-simulator/src/zoo/zoo-sets';
 
-export const SERVERS = 3;
+/** Dialects of the engines of a pool, by server. */
+export const DIALECTS = ['vllm', 'sglang', 'vllm'] as const;
+export const SERVERS = DIALECTS.length;
 export const GROUPS_PER_STEP = 2;
 export const TRAINERS = ['python', 'http', 'nats'] as const;
 export type TrainerName = (typeof TRAINERS)[number];
 
-/** Faults that hit the next generate calls of an engine (`FAULT_KINDS` of the simulator). */
+/** Faults by which the next generate calls of an engine get no response (`FAULT_KINDS` of the simulator). */
+const REFUSALS = ['error-429', 'error-500', 'error-400', 'html', 'hang', 'close'] as const;
+/** Faults of responses, in which the simulator ignores stop texts. */
 const CALL_FAULTS = [
-  'error-429',
-  'error-500',
-  'error-400',
-  'html',
-  'hang',
-  'close',
+  ...REFUSALS,
   'close-mid-stream',
   'end-mid-stream',
   'done-mid-stream',
@@ -24,13 +25,18 @@ const CALL_FAULTS = [
   'late',
   'abort-500',
 ] as const;
-/** Behaviours of the zoo that hit generate calls, for engines that are full. */
-const FULL = ['full-429', 'full-503', 'full-retry-after'] as const;
+/** Behaviours of the zoo that an engine can begin and end while it runs, in responses without tool calls. */
+const ENTRIES = ZOO.filter(
+  ({ server, form, isAlone, isAboutTools }) => server?.restart === undefined && !form && !isAlone && !isAboutTools,
+);
+/** The first engine always reports good health, so that one server of the pool takes requests. */
+const NOT_FIRST = 'unhealthy-while-streaming';
 
 /** Disturbance of one engine, or change of the weights of all engines. */
 export type Disturbance =
   | { kind: 'calls'; server: number; fault: (typeof CALL_FAULTS)[number]; count: number; afterTokens: number }
-  | { kind: 'full'; server: number; entry: (typeof FULL)[number]; count: number }
+  /** Behaviours of the zoo from the token (for `cut-at-byte`: byte) `at` on. The next `count` calls may fail by them. */
+  | { kind: 'zoo'; server: number; entries: string[]; at: number; count: number }
   /** `/health` answers 503 for this long. */
   | { kind: 'unhealthy'; server: number; forMs: number }
   | { kind: 'slow'; server: number; forMs: number }
@@ -51,6 +57,8 @@ export type Disturbance =
 export interface Schedule {
   trainer: TrainerName;
   policy: TailPolicy;
+  /** Stop text of all samples. */
+  stop?: string;
   disturbances: { afterCalls: number; what: Disturbance }[];
 }
 
@@ -58,21 +66,17 @@ const server = fc.nat({ max: SERVERS - 1 });
 const count = fc.integer({ min: 1, max: 4 });
 const forMs = fc.integer({ min: 50, max: 1_500 });
 
-const disturbance: fc.Arbitrary<Disturbance> = fc.oneof(
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      kind: fc.constant('calls' as const),
-      server,
-      fault: fc.constantFrom(...CALL_FAULTS),
-      count,
-      afterTokens: fc.nat({ max: 30 }),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('full' as const), server, entry: fc.constantFrom(...FULL), count }),
-  },
+const calls = (faults: readonly (typeof CALL_FAULTS)[number][]): fc.Arbitrary<Disturbance> =>
+  fc.record({
+    kind: fc.constant('calls' as const),
+    server,
+    fault: fc.constantFrom(...faults),
+    count,
+    afterTokens: fc.nat({ max: 30 }),
+  });
+
+const others: fc.WeightedArbitrary<Disturbance>[] = [
+  { weight: 4, arbitrary: server.chain(drawZoo) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('unhealthy', 'slow', 'death'), server, forMs }) },
   {
     weight: 2,
@@ -83,7 +87,20 @@ const disturbance: fc.Arbitrary<Disturbance> = fc.oneof(
       late: fc.uniqueArray(server, { maxLength: SERVERS - 1 }),
     }),
   },
-);
+];
+
+function drawZoo(index: number): fc.Arbitrary<Disturbance> {
+  const names = ENTRIES.filter(
+    ({ dialects, name }) => dialects.includes(DIALECTS[index]!) && (index > 0 || name !== NOT_FIRST),
+  );
+  return fc.record({
+    kind: fc.constant('zoo' as const),
+    server: fc.constant(index),
+    entries: fc.uniqueArray(fc.constantFrom(...names.map(({ name }) => name)), { minLength: 1, maxLength: 2 }),
+    at: fc.nat({ max: 400 }).map((at) => (at % 3 === 0 ? at : at % 30)),
+    count,
+  });
+}
 
 const policy: fc.Arbitrary<TailPolicy> = fc.constantFrom(...TAIL_POLICIES).map((name) => ({
   name,
@@ -94,12 +111,18 @@ const policy: fc.Arbitrary<TailPolicy> = fc.constantFrom(...TAIL_POLICIES).map((
 
 /** @param trainers names of trainers that can run here */
 export function schedules(trainers: readonly TrainerName[]): fc.Arbitrary<Schedule> {
-  return fc.record({
-    trainer: fc.constantFrom(...trainers),
-    policy,
-    disturbances: fc.array(fc.record({ afterCalls: fc.nat({ max: 12 }), what: disturbance }), {
-      minLength: 1,
-      maxLength: 4,
-    }),
-  });
+  const draw = (from: readonly TrainerName[], faults: typeof CALL_FAULTS | typeof REFUSALS) => {
+    const what = fc.oneof({ weight: 4, arbitrary: calls(faults) }, ...others);
+    return fc.record({
+      trainer: fc.constantFrom(...from),
+      policy,
+      disturbances: fc.array(fc.record({ afterCalls: fc.nat({ max: 12 }), what }), { minLength: 1, maxLength: 4 }),
+    });
+  };
+  // The example trainer over NATS has no stop texts.
+  const stopping = draw(
+    trainers.filter((name) => name !== 'nats'),
+    REFUSALS,
+  ).map((schedule) => ({ ...schedule, stop: STOP_TEXT }));
+  return fc.oneof({ weight: 2, arbitrary: draw(trainers, CALL_FAULTS) }, { weight: 1, arbitrary: stopping });
 }

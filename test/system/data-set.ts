@@ -39,10 +39,24 @@ export function lengthsFile(prompts: readonly TestPrompt[]): string {
 }
 
 /** The tokens an undisturbed run of this sample makes; its group has the id of its prompt. */
-export function trueTokens(job: string, { id, prompt, lengths }: TestPrompt, sampleIndex: number): number[] {
+export function trueTokens(job: string, prompt: TestPrompt, sampleIndex: number): number[] {
+  return trueSample(job, prompt, sampleIndex).tokenIds;
+}
+
+/** Tokens of an undisturbed sample with their text and log probabilities. */
+export function trueSample(
+  job: string,
+  { id, prompt, lengths }: TestPrompt,
+  sampleIndex: number,
+): { tokenIds: number[]; text: string; logprobs: number[] } {
   const seed = sampleSeed(SEED, { job, groupId: id, sampleIndex, madeTokens: 0 });
   const { script } = new SampleIdentities().identify({ kind: 'text', ...prompt }, seed);
-  return JSON.parse(`[${script.idList(0, lengths[script.sampleKey % lengths.length]!)}]`) as number[];
+  const count = lengths[script.sampleKey % lengths.length]!;
+  return {
+    tokenIds: JSON.parse(`[${script.idList(0, count)}]`) as number[],
+    text: script.text(0, count),
+    logprobs: script.logprobs(0, count),
+  };
 }
 
 /** Faults in the results of a whole data set, in words. Empty: every sample occurs once, whole, token by token. */

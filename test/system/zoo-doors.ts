@@ -5,6 +5,7 @@ interface Asked {
   prompt: number;
   stream: boolean;
   stop?: string;
+  maxTokens?: number;
 }
 
 /** A door of the gateway by which each token has an id and a log probability. */
@@ -15,10 +16,12 @@ interface Door {
 }
 
 const SEED = 3;
+const MAX_TOKENS = 500;
 const OPENAI = { model: 'simulated', seed: SEED, return_token_ids: true };
 
-const withStop = ({ stream, stop }: Asked): object => ({
+const withStop = ({ stream, stop, maxTokens = MAX_TOKENS }: Asked): object => ({
   stream,
+  max_tokens: maxTokens,
   ...(stop !== undefined && { stop: [stop] }),
   ...(stream && { stream_options: { include_usage: true } }),
 });
@@ -27,7 +30,7 @@ export const ZOO_DOORS: readonly Door[] = [
   {
     path: '/v1/completions',
     dialects: ['vllm'],
-    body: (asked) => ({ ...OPENAI, ...withStop(asked), prompt: [5, asked.prompt], max_tokens: 500, logprobs: 1 }),
+    body: (asked) => ({ ...OPENAI, ...withStop(asked), prompt: [5, asked.prompt], logprobs: 1 }),
   },
   {
     path: '/v1/chat/completions',
@@ -42,21 +45,21 @@ export const ZOO_DOORS: readonly Door[] = [
   {
     path: '/inference/v1/generate',
     dialects: ['vllm', 'sglang'],
-    body: ({ prompt, stream }) => ({
+    body: ({ prompt, stream, maxTokens = MAX_TOKENS }) => ({
       token_ids: [5, prompt],
       model: 'simulated',
       stream,
-      sampling_params: { max_tokens: 500, seed: SEED, logprobs: 0 },
+      sampling_params: { max_tokens: maxTokens, seed: SEED, logprobs: 0 },
     }),
   },
   {
     path: '/generate',
     dialects: ['vllm', 'sglang'],
-    body: ({ prompt, stream, stop }) => ({
+    body: ({ prompt, stream, stop, maxTokens = MAX_TOKENS }) => ({
       input_ids: [5, prompt],
       stream,
       return_logprob: true,
-      sampling_params: { max_new_tokens: 500, sampling_seed: SEED, ...(stop !== undefined && { stop: [stop] }) },
+      sampling_params: { max_new_tokens: maxTokens, sampling_seed: SEED, ...(stop !== undefined && { stop: [stop] }) },
     }),
   },
 ];

@@ -4,7 +4,8 @@ import { describe, expect, inject, it } from 'vitest';
 import { inEngine, selectZoo, fetchState } from '../../../../lab/engine-simulator/src/test-engine';
 import { findSampleFaults } from '../../../../lab/engine-simulator/src/zoo/sample-faults';
 import { ZOO } from '../../../../lab/engine-simulator/src/zoo/zoo';
-import { decode, FAILING } from '../../../../lab/engine-simulator/src/zoo/zoo-run';
+import { decode } from '../../../../lab/engine-simulator/src/zoo/zoo-run';
+import { canNotStop, FAILING, mayLackLogprobs, STOP_ENTRIES } from '../../../../lab/engine-simulator/src/zoo/zoo-sets';
 import { useGateway } from '../../../../test/system/gateway-bench';
 import { ZOO_DOORS, readReply, type ZooReply } from '../../../../test/system/zoo-doors';
 
@@ -19,7 +20,6 @@ const ENTRIES = ZOO.filter(
 /** Entries of one engine: the response ends when each engine has answered in another dialect. */
 const WRONG = new Set(ZOO.filter(({ failure }) => failure === 'ENGINE_PROTOCOL').map(({ name }) => name));
 const ABORTING = new Set(['done-without-reason', 'sglang-waiting-abort']);
-const STOP_ENTRIES = new Set(['vllm-stop-withheld', 'sglang-stop-trimmed-at-end']);
 
 describe.each<[EngineDialect, string?]>([
   ['vllm'],
@@ -48,6 +48,7 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
     at: fc.nat({ max: 400 }).map((at) => (at % 3 === 0 ? at : at % TOKENS)),
     hits: fc.integer({ min: 1, max: 2 }),
     stopAt: fc.nat({ max: TOKENS }),
+    maxTokens: fc.option(fc.integer({ min: 1, max: TOKENS + 2 }), { nil: undefined, freq: 1 }),
   });
   let prompts = 0;
 
@@ -60,7 +61,7 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
   it('every door answers as without the behaviours', { timeout: RUNS * 10_000 }, async () => {
     const engines = [system.bench.engine.url, system.second.url];
     await fc.assert(
-      fc.asyncProperty(draw, async ({ door: path, stream, entries, at, hits, stopAt }) => {
+      fc.asyncProperty(draw, async ({ door: path, stream, entries, at, hits, stopAt, maxTokens }) => {
         const door = ZOO_DOORS.find((one) => one.path === path)!;
         prompts += 1;
         for (const url of engines) await selectZoo(url, { entries: form });
@@ -76,7 +77,7 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
           const names = index === 0 ? entries : plain;
           await selectZoo(url, { entries: [...form, ...names], at, count: hits, later });
         }
-        const found = await call(path, door.body({ prompt: prompts, stream, stop }));
+        const found = await call(path, door.body({ prompt: prompts, stream, stop, maxTokens }));
         const faults = findSampleFaults(
           {
             text: found.text,
@@ -89,16 +90,17 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
             tokenIds: truth.ids,
             text: truth.text ?? decode(truth.ids),
             logprobs: truth.logprobs,
+            mayLackLogprobs: mayLackLogprobs(entries),
             stop,
+            maxTokens,
             // The gateway passes an abort by the engine on to the client.
             mayAbort: entries.some((name) => ABORTING.has(name)),
           },
         );
         expect(faults).toEqual([]);
         expect(found.usage.prompt).toBe(truth.usage.prompt);
-        const cannotStop = ['aborts-ignored', 'closes-unnoticed'].every((name) => entries.includes(name));
         for (const url of engines) {
-          if (!cannotStop) await expect.poll(() => inEngine(url)).toBe(0);
+          if (!canNotStop(entries)) await expect.poll(() => inEngine(url)).toBe(0);
           expect((await fetchState(url)).resumeMismatches).toBe(0);
         }
         await expect.poll(() => system.leases()).toEqual({ leases: 0, waiters: 0 });

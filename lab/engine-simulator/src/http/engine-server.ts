@@ -185,12 +185,14 @@ export class EngineServer {
   }
 
   private generate(call: GenerateCall, response: ServerResponse): void {
-    const turn = this.zoo.take();
+    const turn = this.zoo.take(call);
     if (turn?.answers(response)) return;
     turn?.prepare(call);
     const fault = this.options.engine.faults.take();
     if (fault?.kind === 'late') this.late.push(() => this.run(call, response, undefined, { noticesClose: false }));
-    else if (!fault || !this.refuse(fault.kind, response)) this.run(call, response, fault, { turn });
+    // A fault of the stream replaces the behaviours of the zoo.
+    else if (!fault || !this.refuse(fault.kind, response))
+      this.run(call, response, fault, { turn: fault ? undefined : turn });
   }
 
   private run(

@@ -38,10 +38,12 @@ export class ActiveZoo {
   }
 
   /** Takes the behaviours of a call that has just arrived; undefined: none. */
-  take(): ZooTurn | undefined {
-    const entries = this.callsLeft > 0 ? this.entries : this.later;
-    if (entries.length === 0) return undefined;
+  take({ stop }: Pick<GenerateCall, 'stop'>): ZooTurn | undefined {
+    const selected = this.callsLeft > 0 ? this.entries : this.later;
     this.callsLeft -= 1;
+    // Plain responses are faster than responses through stages.
+    const entries = stop === undefined ? selected.filter(({ isAboutStops }) => !isAboutStops) : selected;
+    if (entries.length === 0) return undefined;
     return new ZooTurn(entries, this.at);
   }
 

@@ -18,9 +18,14 @@ export interface FoundSample {
 export interface TrueSample {
   tokenIds: readonly number[];
   text: string;
+  /** Log probabilities of all tokens. Undefined: the request asks for none. */
   logprobs?: readonly (number | null)[];
+  /** Whether an engine may have no log probability of some tokens. */
+  mayLackLogprobs?: boolean;
   /** Stop text of the request. */
   stop?: string;
+  /** Token limit of the request. Undefined: no limit below the number of tokens. */
+  maxTokens?: number;
   /** Whether an engine may abort the sample after any token, and report it to the caller. */
   mayAbort?: boolean;
 }
@@ -28,10 +33,12 @@ export interface TrueSample {
 /** Finds contradictions within a sample, and differences from the true sample. @returns phrases; empty: none */
 export function findSampleFaults(found: FoundSample, truth: TrueSample): string[] {
   const isAborted = truth.mayAbort === true && found.finishReason === 'abort';
-  const stopAt = truth.stop === undefined ? -1 : truth.text.indexOf(truth.stop);
+  const { text: wholeText, tokenCount, isCut } = limit(truth);
+  const stopAt = truth.stop === undefined ? -1 : wholeText.indexOf(truth.stop);
   const faults = found.tokenIds === undefined ? [] : findTokenFaults(found, found.tokenIds, truth);
-  if (found.finishReason !== (isAborted ? 'abort' : 'stop')) faults.push(`finish reason ${found.finishReason}`);
-  const trueText = stopAt < 0 ? truth.text : truth.text.slice(0, stopAt);
+  const reason = isAborted ? 'abort' : isCut && stopAt < 0 ? 'length' : 'stop';
+  if (found.finishReason !== reason) faults.push(`finish reason ${found.finishReason}`);
+  const trueText = stopAt < 0 ? wholeText : wholeText.slice(0, stopAt);
   if (!isAborted && found.text !== undefined && found.text !== trueText) {
     faults.push(`text "${found.text}", not "${trueText}"`);
   }
@@ -40,24 +47,31 @@ export function findSampleFaults(found: FoundSample, truth: TrueSample): string[
   if (isAborted || found.tokenIds === undefined) return faults;
   // The last token of a response with a stop text completes the stop text.
   if (stopAt >= 0 && !decode(found.tokenIds).includes(truth.stop!)) faults.push('ids end before the stop text');
-  if (stopAt < 0 && found.tokenIds.length !== truth.tokenIds.length) {
-    faults.push(`${found.tokenIds.length} ids, not ${truth.tokenIds.length}`);
+  if (stopAt < 0 && found.tokenIds.length !== tokenCount) {
+    faults.push(`${found.tokenIds.length} ids, not ${tokenCount}`);
   }
   return faults;
 }
 
+/** Text and number of tokens that the token limit of the request leaves. */
+function limit({ text, maxTokens = Infinity }: TrueSample): { text: string; tokenCount: number; isCut: boolean } {
+  const words = text === '' ? [] : text.split(/(?= t)/);
+  const isCut = maxTokens <= words.length;
+  return { text: words.slice(0, maxTokens).join(''), tokenCount: Math.min(maxTokens, words.length), isCut };
+}
+
 function findTokenFaults(found: FoundSample, tokenIds: readonly number[], truth: TrueSample): string[] {
   const faults: string[] = [];
-  const { text = '', logprobs, segments, completionTokens = tokenIds.length } = found;
+  const { text = '', logprobs = [], segments, completionTokens = tokenIds.length } = found;
   if (!tokenIds.every((id, index) => id === truth.tokenIds[index])) faults.push('ids differ from the true ids');
   if (!decode(tokenIds).startsWith(text)) faults.push(`text "${text}" is not the decoding of its ids`);
   const count = segments?.reduce((sum, { tokenCount }) => sum + tokenCount, 0) ?? tokenIds.length;
   if (count !== tokenIds.length) faults.push(`segments of ${count} tokens, and ${tokenIds.length} ids`);
   if (completionTokens !== tokenIds.length) faults.push(`usage of ${completionTokens} tokens`);
-  if (logprobs === undefined) return faults;
+  if (truth.logprobs === undefined) return faults;
   if (logprobs.length !== tokenIds.length) faults.push(`${logprobs.length} log probabilities`);
   const isTrue = (value: number | null, index: number): boolean =>
-    value === null || truth.logprobs === undefined || value === truth.logprobs[index];
+    value === null ? truth.mayLackLogprobs === true : value === truth.logprobs![index];
   if (!logprobs.every(isTrue)) faults.push('log probabilities differ from the true ones');
   return faults;
 }

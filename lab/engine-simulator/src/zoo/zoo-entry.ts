@@ -87,6 +87,8 @@ export interface ZooEntry extends ZooRow {
   server?: ServerForm;
   /** Whether the behaviour occurs only in responses with tool calls. */
   isAboutTools?: true;
+  /** Whether the behaviour occurs only in responses with a stop text. */
+  isAboutStops?: true;
   /** Whether some tokens end within a character; decoded alone, they end with a replacement character. */
   endsWithinCharacters?: true;
   /** Whether the behaviour loses text in pairs with others, as docs/engines.md describes, so that no pair has it. */

@@ -3,10 +3,8 @@ import { createEngineAdapter, engineRequestId, type GenerationResult } from '@br
 import { TokenBuffer } from '@broomwagon/generation';
 import { selectZoo } from '../test-engine';
 import { formatWords } from '../tokens/token-script';
-import { ZOO } from './zoo';
+import { FAILING } from './zoo-sets';
 
-/** Behaviours by which a call fails or is cut: only the first calls of a sample have them. */
-export const FAILING = new Set(ZOO.filter(({ failure }) => failure !== undefined).map(({ name }) => name));
 const MAX_ATTEMPTS = 12;
 const GENERATED_ID_BASE = 1_000_000;
 /** Timeout for an engine that hangs; a slow call that exceeds it is only repeated. */
@@ -24,6 +22,7 @@ export interface ZooSample {
   /** Numbers of tokens after which the caller stops each call. */
   cuts: number[];
   prompt: Prompt;
+  maxTokens?: number;
   sampling: { seed: number; logprobs: boolean; stop?: string[] };
 }
 
@@ -45,7 +44,7 @@ let runs = 0;
 
 /** Continues one sample, call by call, until it ends. @throws Error if there is no end */
 export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
-  const { dialect, url, entries, cuts, prompt, sampling } = sample;
+  const { dialect, url, entries, cuts, prompt, maxTokens = 8_192, sampling } = sample;
   const isHanging = entries.includes('hung-healthy');
   const limits = isHanging ? { stallTimeoutMs: STALL_MS, firstTokenTimeoutMs: STALL_MS } : {};
   const adapter = createEngineAdapter(dialect, url, limits);
@@ -61,7 +60,7 @@ export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
     const request = {
       engineRequestId: engineRequestId(`zoo-${runs}`, `${attempt}`),
       prompt,
-      maxTokens: 8_192,
+      maxTokens,
       sampling,
       ...(buffer.count > 0 && { made }),
     };

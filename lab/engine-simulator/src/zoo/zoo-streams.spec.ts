@@ -5,6 +5,7 @@ import { inEngine, selectZoo, startEngine, fetchState } from '../test-engine';
 import { findSampleFaults } from './sample-faults';
 import { ZOO } from './zoo';
 import { runSample, type ZooOutcome, type ZooSample } from './zoo-run';
+import { canNotStop, mayLackLogprobs, STOP_ENTRIES } from './zoo-sets';
 
 type Engine = Awaited<ReturnType<typeof startEngine>>;
 
@@ -14,7 +15,6 @@ const LENGTH = 24;
 const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 45 : 300));
 /** Behaviours that one call can show; restarted servers have tests of their own. */
 const ENTRIES = ZOO.filter(({ server }) => server?.restart === undefined);
-const STOP_ENTRIES = new Set(['vllm-stop-withheld', 'stop-never-included', 'sglang-stop-trimmed-at-end']);
 
 const engines = new Map<EngineDialect, Engine>();
 beforeAll(async () => {
@@ -32,18 +32,19 @@ async function checkSample(
   const { url } = engines.get(draw.dialect)!;
   const prompt = draw.dialect === 'openai' ? { text: `zoo ${++prompts}` } : { promptTokenIds: [5, 6, ++prompts] };
   const sampling = { seed: 3, logprobs: true };
-  const truth = await runSample({ ...draw, url, prompt, sampling, entries: [], cuts: [] });
+  const truth = await runSample({ ...draw, url, prompt, sampling, entries: [], cuts: [], maxTokens: undefined });
   const stop = draw.entries.some((name) => STOP_ENTRIES.has(name)) && findStop(truth.text, draw.stopAt);
   const found = await runSample({ ...draw, url, prompt, sampling: { ...sampling, ...(stop && { stop: [stop] }) } });
 
   const hasIds = draw.dialect !== 'openai';
   const sample = { ...found, tokenIds: hasIds ? found.tokenIds : undefined };
-  expect(findSampleFaults(sample, { ...truth, ...(stop && { stop }) })).toEqual([]);
-  if (stop) expect(found.stopReason).toBe(stop);
+  const { entries, maxTokens } = draw;
+  const asked = { maxTokens, mayLackLogprobs: mayLackLogprobs(entries), ...(stop && { stop }) };
+  expect(findSampleFaults(sample, { ...truth, ...asked })).toEqual([]);
+  if (stop && found.finishReason === 'stop') expect(found.stopReason).toBe(stop);
   if (hasIds) expect(found.tokenCount).toBe(found.tokenIds.length);
   if (hasIds && found.usage !== undefined) expect(found.usage).toBe(found.lastCall);
-  const cannotStop = ['aborts-ignored', 'closes-unnoticed'].every((name) => draw.entries.includes(name));
-  if (!cannotStop) await expect.poll(() => inEngine(url)).toBe(0);
+  if (!canNotStop(draw.entries)) await expect.poll(() => inEngine(url)).toBe(0);
   expect((await fetchState(url)).resumeMismatches).toBe(0);
   return found;
 }
@@ -102,6 +103,7 @@ it('pairs of behaviours change no token of a sample, wherever it is cut', { time
       hits: fc.integer({ min: 1, max: 3 }),
       cuts: fc.array(fc.integer({ min: 1, max: LENGTH }), { maxLength: 3 }),
       stopAt: fc.nat({ max: LENGTH }),
+      maxTokens: fc.option(fc.integer({ min: 1, max: LENGTH + 2 }), { nil: undefined, freq: 1 }),
     });
   });
   await fc.assert(

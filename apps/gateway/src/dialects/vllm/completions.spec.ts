@@ -98,6 +98,7 @@ it.each([
     tokens += choice?.token_ids?.length ?? 0;
     // The first chunk of a chat has the role only.
     if (usage || tokens > 0) expect(usage!.completion_tokens).toBe(tokens);
+    if (usage) expect(usage.prompt_tokens).toBeGreaterThan(0);
   }
   expect(tokens).toBe(40);
 });

@@ -38,6 +38,7 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     release: 'vLLM from 0.7, also in August 2026',
     broomwagon: 'asks for the stop text and cuts it from the text itself',
     test: TEST,
+    isAboutStops: true,
     stage: stopText({ withholds: true }),
   },
   {
@@ -48,6 +49,7 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     release: 'none known',
     broomwagon: 'at a cut takes the missing text from `/detokenize`, or counts it (`texts_unchecked_total`)',
     test: TEST,
+    isAboutStops: true,
     isAlone: true,
     prepare: (call) => {
       call.keepsStop = false;
@@ -62,6 +64,7 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     release: 'SGLang up to 0.5.9; 0.5.18 holds it back (https://github.com/ai-dynamo/dynamo/pull/14317)',
     broomwagon: 'cuts the stop text that the engine reports as matched',
     test: TEST,
+    isAboutStops: true,
     stage: stopText({ withholds: false }),
   },
   {

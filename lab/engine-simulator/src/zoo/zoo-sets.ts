@@ -1,0 +1,30 @@
+import type { EngineDialect } from '@broomwagon/contracts';
+import { ZOO } from './zoo';
+
+/** Behaviours by which a call fails or is cut: only the first calls of a sample have them. */
+export const FAILING: ReadonlySet<string> = new Set(
+  ZOO.filter(({ failure }) => failure !== undefined).map(({ name }) => name),
+);
+/** Behaviours by which engines obey stop texts. Engines without them ignore stop texts. */
+export const STOP_ENTRIES: ReadonlySet<string> = new Set(
+  ZOO.filter(({ isAboutStops }) => isAboutStops).map(({ name }) => name),
+);
+/** Behaviour by which an engine of each dialect obeys stop texts in tests of whole systems. */
+export const STOPPING = { vllm: 'vllm-stop-withheld', sglang: 'sglang-stop-trimmed-at-end' } as const satisfies Partial<
+  Record<EngineDialect, string>
+>;
+/** Stop text that occurs in most responses of the simulator, and starts in one token and ends in the next. */
+export const STOP_TEXT = '7 t';
+/** Behaviours by which some tokens have no log probability. */
+const LOGPROB_ENTRIES: readonly string[] = ['null-logprobs', 'infinite-logprobs'];
+/** Behaviours by which an engine misses one of two ways to stop a request. */
+export const STOP_MISSING: readonly string[] = ['aborts-ignored', 'closes-unnoticed'];
+
+export function mayLackLogprobs(entries: readonly string[]): boolean {
+  return LOGPROB_ENTRIES.some((name) => entries.includes(name));
+}
+
+/** Whether an engine with these behaviours runs each request to its end, whatever its caller does. */
+export function canNotStop(entries: readonly string[]): boolean {
+  return STOP_MISSING.every((name) => entries.includes(name));
+}
