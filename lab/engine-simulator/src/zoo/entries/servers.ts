@@ -136,7 +136,7 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     behaviour: 'goes on when its client closes the connection',
     source: 'https://github.com/vllm-project/vllm/issues/54947',
     release: 'vLLM 0.22.0, proxies',
-    broomwagon: 'aborts by id too',
+    broomwagon: 'aborts by id too; a request of a killed worker or gateway runs to its end',
     test: TEST,
     server: { missesCloses: true },
   },
