@@ -3,7 +3,7 @@ import { PAUSE_MODES, type PauseMode } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults';
-import { STOPPING } from '../lab/engine-simulator/src/zoo/zoo-sets';
+import { getStanding } from '../lab/engine-simulator/src/zoo/zoo-sets';
 import { parseEvents, post, type Reply } from './system/gateway';
 import { TestSystem } from './system/test-system';
 import { changeBehaviours } from './system/zoo-chaos';
@@ -67,7 +67,7 @@ async function startAt(index: number, speed: number): Promise<void> {
     speed,
     lengths,
     ports: [port],
-    zoo: [STOPPING.sglang],
+    zoo: getStanding('sglang'),
     tickMs: 20,
     streamMs: 100,
   });
@@ -179,7 +179,11 @@ describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
     // An abort by an engine ends a response, and nobody aborts the request of a killed gateway by its id.
     const leftOut = ['sglang-waiting-abort', 'closes-unnoticed'];
     const urls = engines.map(({ url }) => url);
-    const behaviours = changeBehaviours(urls, 'sglang', { seed: inject('seed'), leftOut, always: [STOPPING.sglang] });
+    const behaviours = changeBehaviours(urls, 'sglang', {
+      seed: inject('seed'),
+      leftOut,
+      always: getStanding('sglang'),
+    });
     onTestFinished(async () => void (await behaviours.stop()));
     const clients = Promise.all(Array.from({ length: CLIENTS }, (_, index) => fetchAnswer(index)));
     clients.catch((error: unknown) => (failure = error));

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isBroomwagonError, buildRequestId, type MoveState } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults';
-import { STOPPING } from '../lab/engine-simulator/src/zoo/zoo-sets';
+import { getStanding } from '../lab/engine-simulator/src/zoo/zoo-sets';
 import { killAtRandom, createRandom } from './system/chaos';
 import { dataSet, trueSample } from './system/data-set';
 import { TestSystem } from './system/test-system';
@@ -26,7 +26,10 @@ describe('requests moved at random while rounds are cut, processes killed and en
   it('makes the tokens of an undisturbed run, each sample once', async () => {
     const mover = moveAtRandom(system, 'job');
     const chaos = killAtRandom(system, ['worker-1', 'worker-2', 'trainer-coordinator-1'], 7);
-    const behaviours = changeBehaviours(system.engineUrls, 'vllm', { seed: inject('seed'), always: [STOPPING.vllm] });
+    const behaviours = changeBehaviours(system.engineUrls, 'vllm', {
+      seed: inject('seed'),
+      always: getStanding('vllm'),
+    });
     let trained;
     let pairs = 0;
     try {

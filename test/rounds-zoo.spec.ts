@@ -8,7 +8,14 @@ import { inEngine, selectZoo, startEngine, fetchState } from '../lab/engine-simu
 import { lengthSource } from '../lab/engine-simulator/src/tokens/length-source';
 import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults';
 import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
-import { canNotStop, FAILING, mayLackLogprobs, STOP_TEXT, STOPPING } from '../lab/engine-simulator/src/zoo/zoo-sets';
+import {
+  canNotStop,
+  COMMON,
+  FAILING,
+  getStanding,
+  mayLackLogprobs,
+  STOP_TEXT,
+} from '../lab/engine-simulator/src/zoo/zoo-sets';
 import { dataSet, lengthsFile, trueSample } from './system/data-set';
 import { Gateway } from './system/gateway';
 import { HttpOperations } from './system/http-operations';
@@ -103,11 +110,14 @@ describe('rounds on engines that show pairs of behaviours', () => {
     await fc.assert(
       fc.asyncProperty(draw, async ({ policy, isOverHttp, isStopped, engines: drawn }) => {
         const job = `zoo-${++jobs}`;
+        const halves = drawn.some(({ entries }) => entries.some((name) => COMMON.has(name)));
         for (const [index, { entries, at, hits }] of drawn.entries()) {
           const { dialect, form } = ENGINES[index]!;
-          const always = [...form, ...(isStopped ? [STOPPING[dialect]] : [])];
+          const always = [...form, ...getStanding(dialect, { stops: isStopped, halves })];
           // One engine always has a good health.
-          const names = entries.filter((name) => index > 0 || name !== 'unhealthy-while-streaming');
+          const names = entries.filter(
+            (name) => !COMMON.has(name) && (index > 0 || name !== 'unhealthy-while-streaming'),
+          );
           const later = [...always, ...lasting(names)];
           await selectZoo(engines[index]!.url, { entries: [...always, ...names], at, count: hits, later });
         }

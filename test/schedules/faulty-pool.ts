@@ -11,7 +11,7 @@ import {
   type SimulatorState,
 } from '../../lab/engine-simulator/src/test-engine';
 import type { LengthSource } from '../../lab/engine-simulator/src/tokens/length-source';
-import { FAILING, STOP_MISSING, STOPPING } from '../../lab/engine-simulator/src/zoo/zoo-sets';
+import { FAILING, getStanding, STOP_MISSING } from '../../lab/engine-simulator/src/zoo/zoo-sets';
 import { DIALECTS, type Disturbance, type Schedule, SERVERS } from './schedule';
 
 const SPEED = 100;
@@ -74,7 +74,7 @@ export class FaultyPool {
   async calm(): Promise<void> {
     for (const [index, engine] of this.engines.entries()) {
       await inject(engine.url, { kind: 'none' });
-      await selectZoo(engine.url, { entries: [STOPPING[DIALECTS[index]!]] });
+      await selectZoo(engine.url, { entries: getStanding(DIALECTS[index]!) });
       engine.setSpeed(SPEED);
     }
   }
@@ -141,7 +141,7 @@ export class FaultyPool {
 
   private behave({ server, entries, at, count }: Extract<Disturbance, { kind: 'zoo' }>): Promise<void> {
     if (entries.some((name) => LINGERING.has(name))) this.hasLingered = true;
-    const all = [STOPPING[DIALECTS[server]!], ...entries];
+    const all = [...getStanding(DIALECTS[server]!), ...entries];
     const later = all.filter((name) => !FAILING.has(name));
     return selectZoo(this.engines[server]!.url, { entries: all, at, count, later });
   }
@@ -211,7 +211,7 @@ export class FaultyPool {
   }
 
   private start(index: number, port = 0) {
-    const zoo = [STOPPING[DIALECTS[index]!]];
+    const zoo = getStanding(DIALECTS[index]!);
     return startEngine(DIALECTS[index]!, { lengths: this.lengths, streamMs: 0, speed: SPEED, port, zoo });
   }
 

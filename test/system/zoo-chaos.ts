@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { EngineDialect } from '@broomwagon/contracts';
 import { selectZoo } from '../../lab/engine-simulator/src/test-engine';
 import { ZOO } from '../../lab/engine-simulator/src/zoo/zoo';
-import { FAILING, STOP_MISSING } from '../../lab/engine-simulator/src/zoo/zoo-sets';
+import { COMMON, FAILING, STOP_MISSING } from '../../lab/engine-simulator/src/zoo/zoo-sets';
 import { createRandom, type Chaos } from './chaos';
 
 /**
@@ -33,7 +33,7 @@ export function changeBehaviours(
       dialects.includes(dialect) && server?.restart === undefined && !form && !isAboutTools && !isAlone,
   )
     .map(({ name }) => name)
-    .filter((name) => !LEFT_OUT.has(name) && !leftOut.includes(name));
+    .filter((name) => !LEFT_OUT.has(name) && !COMMON.has(name) && !leftOut.includes(name));
   /** Each engine ever misses one way to stop a request alone, or nothing would end a request that began before. */
   const missed = (url: string): string => STOP_MISSING[urls.indexOf(url) % STOP_MISSING.length]!;
   // An engine that is down takes no behaviours.

@@ -10,9 +10,22 @@ export const STOP_ENTRIES: ReadonlySet<string> = new Set(
   ZOO.filter(({ isAboutStops }) => isAboutStops).map(({ name }) => name),
 );
 /** Behaviour by which an engine of each dialect obeys stop texts in tests of whole systems. */
-export const STOPPING = { vllm: 'vllm-stop-withheld', sglang: 'sglang-stop-trimmed-at-end' } as const satisfies Partial<
+const STOPPING = { vllm: 'vllm-stop-withheld', sglang: 'sglang-stop-trimmed-at-end' } as const satisfies Partial<
   Record<EngineDialect, string>
 >;
+/** Behaviour of an engine whose tokens may end within a character: the engines of a model have one tokenizer. */
+const HALF_CHARACTERS = { vllm: 'vllm-half-characters', sglang: 'sglang-half-characters' } as const;
+
+/** Behaviours that all engines of a pool have, or none of them. */
+export const COMMON: ReadonlySet<string> = new Set(
+  ZOO.filter(({ endsWithinCharacters }) => endsWithinCharacters).map(({ name }) => name),
+);
+
+/** Behaviours that every engine of a pool has in tests of whole systems, where responses are continued elsewhere. */
+export const getStanding = (dialect: 'vllm' | 'sglang', { stops = true, halves = true } = {}): string[] => [
+  ...(stops ? [STOPPING[dialect]] : []),
+  ...(halves ? [HALF_CHARACTERS[dialect]] : []),
+];
 /** Stop text that occurs in most responses of the simulator, and starts in one token and ends in the next. */
 export const STOP_TEXT = '7 t';
 /** Behaviours by which some tokens have no log probability. */

@@ -6,7 +6,7 @@ import { StubEngine } from '../../../../../test/system/stub-engine';
 
 const RESTARTS = ZOO.filter(({ server }) => server?.restart !== undefined);
 
-const system = useGateway(8, {
+const system = useGateway(9, {
   speed: 20,
   registered: 'none',
   balancer: { probeIntervalMs: 200, serverFailedAfterMs: 800 },
