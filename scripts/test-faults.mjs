@@ -12,6 +12,7 @@ import { runTests } from './vitest.mjs';
 const FILES = [
   'apps/gateway/src/core/repeats',
   'apps/gateway/src/dialects/zoo',
+  'lab/engine-simulator/src/zoo',
   'libs/state/src/audit/miscounts',
   'test/set-back',
   'test/admin-api-killed',
