@@ -1,10 +1,11 @@
 // `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, lists that are sorted without a
 // comparator, names that are read from plain objects without `Object.hasOwn`, requests of nats.js that take any first
-// message for the reply, words that have been replaced in code and documents, links to files that do not exist, and too
-// many words that stand for a noun (plain-words.mjs). Part of `npm run lint`.
+// message for the reply, words that have been replaced in code and documents, links to files that do not exist, paths of
+// missing files (named-paths.mjs), and too many words that stand for a noun (plain-words.mjs). Part of `npm run lint`.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { findMissingPaths } from './named-paths.mjs';
 import { findUnclearWords } from './plain-words.mjs';
 import { root } from './prepare.mjs';
 
@@ -87,6 +88,6 @@ function faultsOf(path) {
 
 const files = execFileSync('git', ['ls-files', '*.ts', '*.lua', '*.md'], { cwd: root, encoding: 'utf8' }).split('\n');
 const faults = files.filter((path) => path !== '' && existsSync(join(root, path))).flatMap(faultsOf);
-faults.push(...findUnclearWords());
+faults.push(...findMissingPaths(), ...findUnclearWords());
 for (const fault of faults) console.error(fault);
 if (faults.length > 0) process.exitCode = 1;
