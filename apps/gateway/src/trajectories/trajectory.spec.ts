@@ -1,6 +1,7 @@
-import { connectRedis, CredentialStore } from '@broomwagon/state';
+import { BroomwagonError } from '@broomwagon/contracts';
+import { connectRedis, CredentialStore, TrajectoryStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
-import { beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { inject } from '../../../../lab/engine-simulator/src/test-engine';
 import { Gateway, open, type Reply } from '../../../../test/system/gateway';
 import { useGateway } from '../../../../test/system/gateway-bench';
@@ -142,6 +143,21 @@ it('a turn that cannot be recorded is answered, and the trajectory marks it as m
   ]);
   await full.close();
 });
+
+it.each(['begin', 'sequences', 'record'] as const)(
+  'a turn is recorded although Redis does not answer its first `%s` calls',
+  async (name) => {
+    const headers = { ...recorded, 'x-session-id': 's' };
+    await gateway.post('/generate', body([...PROMPT, 1]), headers);
+    const store = gateway.service.application.get(TrajectoryStore, { strict: false });
+    const lost = new BroomwagonError('UNAVAILABLE', 'Redis does not answer');
+    const call = vi.spyOn(store, name).mockRejectedValueOnce(lost).mockRejectedValueOnce(lost);
+    // Nothing in this request tells that its session is recorded.
+    const reply = await gateway.post('/generate', body(PROMPT), { 'x-session-id': 's' });
+    expect([stateIn(reply), call.mock.calls.length]).toEqual(['recorded:2', 3]);
+    expect((await trajectory('s')).branches).toHaveLength(2);
+  },
+);
 
 it('is deleted with its session, and refuses wrong input', async () => {
   await gateway.post('/generate', body(PROMPT), { ...recorded, 'x-session-id': 's' });

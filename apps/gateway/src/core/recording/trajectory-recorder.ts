@@ -13,8 +13,8 @@ import { findParent, getMessages, buildSequence } from './turn-sequence';
 
 /** Maximum tries to record a turn: its parent may get another record meanwhile. */
 const MAX_TRIES = 3;
-/** Maximum time for which the end of a response waits for a failing payload store, milliseconds. */
-const STORE_DEADLINE_MS = 3_000;
+/** Maximum time for which a turn waits for stores that do not answer, at its beginning and at its end, milliseconds. */
+const STORE_DEADLINE_MS = 10_000;
 
 /** Records the turns of sessions. A failure to record never affects the generation. */
 @Injectable()
@@ -62,9 +62,11 @@ export class TrajectoryRecorder {
     const hasOwnId = repeat !== undefined && repeat.kind !== 'session';
     const turnOf = { id: toTrajectoryId(sessionId), tokenId, identity, generation: uid, hasOwnId };
     try {
-      if (recordFor !== undefined) await this.open(sessionId, tokenId, recordFor);
-      const seen = { stamp: this.trajectories.seenStamp(this.config.pool) };
-      const { job, refusal, ...begun } = await this.trajectories.begin(this.config.pool, { ...turnOf, ...seen });
+      const { job, refusal, ...begun } = await untilAnswered()(async () => {
+        if (recordFor !== undefined) await this.open(sessionId, tokenId, recordFor);
+        const seen = { stamp: this.trajectories.seenStamp(this.config.pool) };
+        return this.trajectories.begin(this.config.pool, { ...turnOf, ...seen });
+      });
       return job === undefined ? undefined : { job, ...begun, state: 'pending', reason: refusal };
     } catch (error) {
       this.logger.warn({ id: generation.id }, `The turn was not begun: ${(error as Error).message}`);
@@ -106,7 +108,7 @@ export class TrajectoryRecorder {
 
   /**
    * @returns the reason if the turn was not recorded, and the stamp of the last try
-   * @throws BroomwagonError errors of the payload store
+   * @throws BroomwagonError errors of Redis and of the payload store
    */
   private async store(
     generation: Generation,
@@ -123,9 +125,10 @@ export class TrajectoryRecorder {
     const messages = this.config.recordMessages ? generation.input.prompt.messages : undefined;
     const described = messages && describeMessages(messages);
     const sequence = buildSequence([...promptTokenIds, ...tokenIds], generation.uid, described);
+    const retry = untilAnswered();
     let lastStamp: string | undefined;
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const { sequences } = await this.trajectories.sequences(pool, { id });
+      const { sequences } = await retry(() => this.trajectories.sequences(pool, { id }));
       const parent = findParent(promptTokenIds, sequences);
       const added = promptTokenIds.slice(parent?.tokens ?? 0);
       const response = generation.tokens.message?.whole();
@@ -134,7 +137,7 @@ export class TrajectoryRecorder {
       const name = { pool, job: encodeId(job), owner: `trajectory/${id}` };
       const named = { ...name, name: `${turn}.${randomBytes(8).toString('hex')}` };
       const bytes = Buffer.from(JSON.stringify(payload));
-      const ref = await withRetry(() => this.payloads.put(named, bytes), { deadlineMs: STORE_DEADLINE_MS });
+      const ref = await retry(() => this.payloads.put(named, bytes));
       const record: TurnRecord = {
         turn,
         id: generation.id,
@@ -146,15 +149,18 @@ export class TrajectoryRecorder {
         weights: [...generation.report.spans],
         isVersionReported: generation.report.isVersionReported,
       };
-      const { outcome, stamp } = await this.trajectories.record(pool, {
+      const recorded = {
         id,
         turn,
-        stamp: this.trajectories.seenStamp(pool),
         generation: generation.uid,
         ref,
         record: JSON.stringify(record),
         sequence,
         ...(parent && { parent: parent.turn, parentSequence: parent.sequence }),
+      };
+      const { outcome, stamp } = await retry(() => {
+        const seen = { stamp: this.trajectories.seenStamp(pool) };
+        return this.trajectories.record(pool, { ...recorded, ...seen });
       });
       lastStamp = stamp;
       if (outcome === 'recorded') return { stamp };
@@ -162,6 +168,21 @@ export class TrajectoryRecorder {
     }
     return { reason: 'CHANGED', stamp: lastStamp };
   }
+}
+
+/** Repeats calls while stores do not answer, all of them together for at most {@link STORE_DEADLINE_MS}. */
+function untilAnswered(): <T>(call: () => Promise<T>) => Promise<T> {
+  const endsAtMs = performance.now() + STORE_DEADLINE_MS;
+  return (call) => {
+    // A full store has no room within seconds.
+    const refused = new AbortController();
+    const attempt = () =>
+      call().catch((error: unknown) => {
+        if (!isBroomwagonError(error, 'UNAVAILABLE')) refused.abort();
+        throw error;
+      });
+    return withRetry(attempt, { deadlineMs: endsAtMs - performance.now(), signal: refused.signal });
+  };
 }
 
 function getTrajectoryId({ input }: Generation): string {
