@@ -111,6 +111,11 @@ export interface ReleaseReply {
   released: boolean;
   /** `tombstone`: there was no lease, and a later acquire with this acquireId is refused. */
   reason: 'released' | 'already-released' | 'unknown' | 'fenced' | 'tombstone';
+  /**
+   * After the outcome `failed`: true while more than half of the servers answer probes and fail calls of other prompts,
+   * so that this failure is no evidence about the request. Absent: it is.
+   */
+  mostServersFail?: boolean;
 }
 /** `lb.release-many` */
 export class ReleaseManyRequest {

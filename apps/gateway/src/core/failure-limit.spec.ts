@@ -50,6 +50,16 @@ it('repeats failures of the same server with growing pauses, until their sum is 
   expect(pauses.length).toBeLessThan(7);
 });
 
+it('takes failures while most servers fail other requests as no evidence, until the sum of the pauses is over', () => {
+  const limited = limit();
+  const all = { mostServersFail: true };
+  for (const server of [a, b, c]) expect(limited.pauseAfter(failed, server, all)).toBeDefined();
+  expect(limited.pauseAfter(failed, a)).toBeDefined();
+  limited.clear();
+  const starts = Array.from({ length: 9 }, (_, index) => ({ serverId: `s${index}`, epoch: 'e1' }));
+  expect(starts.map((start) => limited.pauseAfter(failed, start, all)).at(-1)).toBeUndefined();
+});
+
 it('calls no start of an engine again that has answered in a wrong dialect', () => {
   const wrong = new BroomwagonError('ENGINE_PROTOCOL', 'compressed');
   const limited = limit();
@@ -61,7 +71,7 @@ it('calls no start of an engine again that has answered in a wrong dialect', () 
   expect(limited.failedServers).toEqual(['a']);
   expect(limited.refuseWrong(a)).toEqual({ reason: 'error', error: wrong });
   limited.clear();
-  expect(limited.pauseAfter(wrong, a, true)).toBe(0);
+  expect(limited.pauseAfter(wrong, a, { hasProgress: true })).toBe(0);
   expect(limited.refuseWrong(a)).toBeUndefined();
 });
 

@@ -25,9 +25,9 @@ const toStart = ({ serverId, epoch }: LeasedStart): string => `${serverId} ${epo
 /**
  * Limit of the calls of a generation that end badly in a row, without a further kept token. Failures on different
  * servers are evidence against the request; a restarted server counts as another one. Repeated failures on the same
- * servers only cause pauses, whose sum is limited. Calls that were not served have only a deadline, like the wait for a
- * free server. A start of a server that has answered in a wrong dialect, without a token, gets no further calls: each
- * would cost a whole response and end in the same way.
+ * servers, and failures while most servers fail other requests, only cause pauses, whose sum is limited. Calls that
+ * were not served have only a deadline, like the wait for a free server. A start of a server that has answered in a
+ * wrong dialect, without a token, gets no further calls: each would cost a whole response and end in the same way.
  */
 export class FailureLimit {
   /** Starts of servers that have failed the request. */
@@ -65,10 +65,16 @@ export class FailureLimit {
    * Counts a call that ended badly.
    * @param error undefined: the engine has aborted the call by itself
    * @param lease lease of the call
-   * @param hasProgress the call has added tokens that are kept, so its engine answers in the right dialect
+   * @param about.hasProgress the call has added tokens that are kept, so its engine answers in the right dialect
+   * @param about.mostServersFail most servers fail calls of other requests, so that a failure is no evidence about this
+   *   request
    * @returns pause before the next call, milliseconds; undefined: the generation ends
    */
-  pauseAfter(error: Error | undefined, lease: LeasedStart, hasProgress = false): number | undefined {
+  pauseAfter(
+    error: Error | undefined,
+    lease: LeasedStart,
+    { hasProgress = false, mostServersFail = false }: { hasProgress?: boolean; mostServersFail?: boolean } = {},
+  ): number | undefined {
     const { serverId } = lease;
     this.servers.delete(serverId);
     this.servers.add(serverId);
@@ -76,7 +82,7 @@ export class FailureLimit {
     if (kind === 'not-served') return this.unservedPause(asOurs(error!));
     const start = toStart(lease);
     if (kind === 'wrong' && !hasProgress) this.wrongStarts.set(start, error!);
-    this.failedStarts.add(start);
+    if (kind === 'wrong' || !mostServersFail) this.failedStarts.add(start);
     const pauseMs = pauseAfterSetbacks('failed', (this.failed += 1), this.limits.engineFailurePauseMs);
     this.pausedMs += pauseMs;
     const isOver = this.failedStarts.size >= this.limits.maxEngineFailures;

@@ -41,8 +41,21 @@ import type { GenerationEnd } from './response-parts';
 import { ResumePacer } from './resume-pacer';
 
 const TRANSFER_DEADLINE_MS = 5_000;
+/** Maximum time that a failed call waits to learn whether most servers fail. */
+const RELEASE_WAIT_MS = 1_000;
 /** Refusals of a move after which the lease is still on its server. */
 const STAYS = ['SERVER_NOT_FOUND', 'SERVER_NOT_READY', 'SERVER_FULL', 'SERVER_UNSUITABLE', 'POOL_PAUSED'] as const;
+
+/** Call of a generation that has ended, with the lease of its last server. */
+interface EndedCall {
+  /** Absent: the generation must be continued. */
+  end?: GenerationEnd;
+  error?: Error;
+  /** Abort by the engine. */
+  abort?: GenerationEnd;
+  lease?: Lease;
+  mostServersFail?: boolean;
+}
 
 /** Runs generations: acquire, call, release, until the response is complete. */
 @Injectable()
@@ -116,7 +129,7 @@ export class GenerationRunner {
       await generation.turnBegun;
       let end: GenerationEnd | undefined;
       let error: Error | undefined;
-      let [abort, lease]: [GenerationEnd?, Lease?] = [];
+      let [abort, lease, mostServersFail]: [GenerationEnd?, Lease?, boolean?] = [];
       if ('lease' in acquisition) {
         const refused = failures.refuseWrong(acquisition.lease);
         if (refused !== undefined) {
@@ -126,7 +139,8 @@ export class GenerationRunner {
           continue;
         }
         generation.calls.grant();
-        ({ end, error, abort, lease } = await this.callUnderLease(generation, call, acquisition.lease));
+        const called = await this.callUnderLease(generation, call, acquisition.lease);
+        ({ end, error, abort, lease, mostServersFail } = called);
       } else {
         end = endOfRefusal(generation, failures.explain(acquisition));
       }
@@ -145,7 +159,7 @@ export class GenerationRunner {
         failures.clear();
       }
       if (lease !== undefined && (error !== undefined || abort !== undefined)) {
-        const pauseMs = failures.pauseAfter(error, lease, hasProgress);
+        const pauseMs = failures.pauseAfter(error, lease, { hasProgress, mostServersFail });
         if (pauseMs === undefined) return error ? failures.endWith(error) : endOfAborts(generation, abort!);
         if (pauseMs > 0) await delay(pauseMs, undefined, { signal: generation.signal }).catch(() => undefined);
       }
@@ -156,13 +170,9 @@ export class GenerationRunner {
 
   /**
    * Runs on the server of the lease, and on each server that the lease is moved to. No `end`: the generation must be
-   * continued; then `abort` is the abort by the engine, if there was one, and `lease` the lease of the last call.
+   * continued.
    */
-  private async callUnderLease(
-    generation: Generation,
-    first: MovableCall,
-    granted: Lease,
-  ): Promise<{ end?: GenerationEnd; error?: Error; abort?: GenerationEnd; lease?: Lease }> {
+  private async callUnderLease(generation: Generation, first: MovableCall, granted: Lease): Promise<EndedCall> {
     let [call, lease] = [first, granted];
     for (;;) {
       const engine = this.engines.of(lease);
@@ -194,9 +204,15 @@ export class GenerationRunner {
         continue;
       }
       const outcome = toReleaseOutcome(generated);
-      void this.releaser.release(call, { leaseId: lease.leaseId }, outcome, generated.tokenCount);
+      const released = this.releaser.release(call, { leaseId: lease.leaseId }, outcome, generated.tokenCount);
       if (end !== undefined) return parseAtEnd(generation, engine, end);
-      if ('error' in generated) return { error: generated.error, lease };
+      if ('error' in generated) {
+        const { error } = generated;
+        // A generation that is stopped does not wait for the load-balancer.
+        const { signal } = generation;
+        const late = delay(RELEASE_WAIT_MS, undefined, { signal, ref: false }).catch(() => undefined);
+        return { error, lease, mostServersFail: (await Promise.race([released, late]))?.mostServersFail };
+      }
       return { abort: 'stoppedByEngine' in generated ? toAbortEnd(generated) : undefined, lease };
     }
   }

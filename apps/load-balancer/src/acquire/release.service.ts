@@ -10,6 +10,7 @@ import { failpoint } from '@broomwagon/platform';
 import { LeaseStore, parseLeaseId, type ReleaseEntry } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { PoolCoalescers } from '../coalescing/pool-coalescers';
+import { ProbeService } from '../servers/probe.service';
 import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 
 const UNKNOWN: ReleaseReply = { released: false, reason: 'unknown' };
@@ -23,6 +24,7 @@ export class ReleaseService {
   constructor(
     private readonly store: LeaseStore,
     private readonly waiters: WaiterAnswersService,
+    private readonly prober: ProbeService,
     private readonly metrics: LoadBalancerMetrics,
   ) {}
 
@@ -58,6 +60,7 @@ export class ReleaseService {
       this.logger.warn({ pool, serverId }, 'Consecutive calls of a server failed: the server is suspect for a while');
     }
     this.waiters.sendAll(pool, reply);
+    if (reply.unheard) this.prober.soon(pool);
     return reply.results;
   }
 }

@@ -17,6 +17,8 @@ import { ProbeLanes, type ProbedServer } from './probe-lanes';
 const MAX_ROUND_MS = 1_000;
 /** Maximum time that a registration waits for the first answer. */
 const FIRST_PROBE_MS = 1_000;
+/** Minimum time from one probe out of turn to the next. */
+const SOON_MS = 500;
 
 /**
  * Probes servers: an answer counts as a heartbeat, and a transition marks silent servers. So all replicas may probe at
@@ -32,6 +34,8 @@ export class ProbeService implements OnModuleDestroy {
   });
   /** Maximum time of a probe in the fast lane: at most half the probe interval. */
   private readonly roundMs: number;
+  /** Pools that were probed out of turn within the last {@link SOON_MS}. */
+  private readonly probedSoon = new Set<string>();
   private stopped = false;
 
   constructor(
@@ -91,6 +95,14 @@ export class ProbeService implements OnModuleDestroy {
     this.probes.askSlow(pool, probed);
     await this.review(pool);
     await this.storeLoads(pool, await Promise.all(loads));
+  }
+
+  /** Probes every server of the pool out of turn, because most of them fail calls. */
+  soon(pool: string): void {
+    if (this.stopped || this.probedSoon.has(pool)) return;
+    this.probedSoon.add(pool);
+    setTimeout(() => this.probedSoon.delete(pool), SOON_MS).unref();
+    this.probe(pool).catch((error: unknown) => this.logger.warn({ err: error, pool }, 'The probes failed'));
   }
 
   /** Probes a server that has just been registered. @returns its state after a second at most */

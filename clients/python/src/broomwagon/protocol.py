@@ -3849,6 +3849,11 @@ class ReleaseReply(TypedDict):
     reason: Literal["released", "already-released", "unknown", "fenced", "tombstone"]
     """`tombstone`: there was no lease, and a later acquire with this acquireId is refused."""
 
+    mostServersFail: NotRequired[bool]
+    """After the outcome `failed`: true while more than half of the servers answer probes and fail calls of
+    other prompts, so that this failure is no evidence about the request. Absent: it is.
+    """
+
 
 class ReleaseRequest(TypedDict):
     """`lb.release`; may be sent without a reply subject."""

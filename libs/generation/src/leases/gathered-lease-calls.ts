@@ -1,5 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, isBroomwagonError, LIMITS, type ErrorCode, type ReleaseItem } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  isBroomwagonError,
+  LIMITS,
+  type ErrorCode,
+  type ReleaseItem,
+  type ReleaseReply,
+} from '@broomwagon/contracts';
 import { tracing } from '@broomwagon/messaging';
 import { type AcquireLimits, type Lease, LeaseCalls, type LeaseItem } from './lease-calls';
 import type { WorkerEpoch } from './leased-call';
@@ -24,7 +31,7 @@ interface Acquire extends Call<LeaseItem, Lease> {
   /** Limits of a message that has only this acquire. */
   limits: AcquireLimits;
 }
-interface Release extends Call<ReleaseItem, void> {
+interface Release extends Call<ReleaseItem, ReleaseReply> {
   deadlineMs: number;
 }
 
@@ -46,7 +53,7 @@ export class GatheredLeaseCalls extends LeaseCalls {
     return new Promise((resolve, reject) => this.acquires.add({ worker, item, limits, resolve, reject }));
   }
 
-  override release(item: ReleaseItem, deadlineMs: number): Promise<void> {
+  override release(item: ReleaseItem, deadlineMs: number): Promise<ReleaseReply> {
     if (tracing.isOn) return super.release(item, deadlineMs);
     return new Promise((resolve, reject) => this.releases.add({ item, deadlineMs, resolve, reject }));
   }
@@ -93,8 +100,8 @@ export class GatheredLeaseCalls extends LeaseCalls {
     const deadlineMs = Math.max(...calls.map((call) => call.deadlineMs));
     const releases = calls.map(({ item }) => item);
     try {
-      await this.controlPlane.callWithRetry('lb.release-many', { releases }, { deadlineMs });
-      for (const { resolve } of calls) resolve();
+      const { results } = await this.controlPlane.callWithRetry('lb.release-many', { releases }, { deadlineMs });
+      calls.forEach(({ resolve }, index) => resolve(results[index]!));
     } catch (error) {
       if (isOfMessage(error)) calls.forEach(singly);
       else for (const { reject } of calls) reject(error);

@@ -1,5 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { isBroomwagonError, type AcquireItem, type LeaseGrant, type ReleaseItem } from '@broomwagon/contracts';
+import {
+  isBroomwagonError,
+  type AcquireItem,
+  type LeaseGrant,
+  type ReleaseItem,
+  type ReleaseReply,
+} from '@broomwagon/contracts';
 import { ControlPlane } from '../holder/control-plane';
 import type { WorkerEpoch } from './leased-call';
 
@@ -37,7 +43,7 @@ export class LeaseCalls {
   }
 
   /** Repeated until it is answered, fails for good or the deadline is near. @throws BroomwagonError */
-  async release(item: ReleaseItem, deadlineMs: number): Promise<void> {
-    await this.controlPlane.callWithRetry('lb.release', item, { deadlineMs });
+  release(item: ReleaseItem, deadlineMs: number): Promise<ReleaseReply> {
+    return this.controlPlane.callWithRetry('lb.release', item, { deadlineMs });
   }
 }

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { isBroomwagonError, type ReleaseItem, type ReleaseOutcome } from '@broomwagon/contracts';
+import { isBroomwagonError, type ReleaseItem, type ReleaseOutcome, type ReleaseReply } from '@broomwagon/contracts';
 import { HolderConfig } from '../holder/holder.config';
 import { HeldLeases } from './held-leases';
 import { LeaseCalls } from './lease-calls';
@@ -9,7 +9,7 @@ import type { LeasedCall } from './leased-call';
 @Injectable()
 export class LeaseReleaser {
   private readonly logger = new Logger(LeaseReleaser.name);
-  private readonly running = new Set<Promise<void>>();
+  private readonly running = new Set<Promise<unknown>>();
 
   constructor(
     private readonly calls: LeaseCalls,
@@ -17,24 +17,27 @@ export class LeaseReleaser {
     private readonly config: HolderConfig,
   ) {}
 
-  /** Resolves when the load-balancer has answered or the deadline has passed. Never throws. */
+  /** Resolves with the answer of the load-balancer, or without one after the deadline. Never throws. */
   release(
     call: LeasedCall,
     { leaseId, acquireId }: { leaseId?: string; acquireId?: string },
     ended: ReleaseOutcome | Pick<ReleaseItem, 'outcome' | 'retryAfterMs'>,
     tokens?: number,
-  ): Promise<void> {
+  ): Promise<ReleaseReply | undefined> {
     if (call.cause === 'fenced') {
       // The load-balancer returns the leases of an expired epoch.
       this.leases.dropped(call);
-      return Promise.resolve();
+      return Promise.resolve(undefined);
     }
     this.leases.releasing(call);
     const { outcome, retryAfterMs = undefined } = typeof ended === 'string' ? { outcome: ended } : ended;
     const item = { leaseId, acquireId, outcome, retryAfterMs, tokens };
     const work = this.send(item)
-      .catch((error: Error) => this.logger.warn(call.ids, `The lease was not released: ${error.message}`))
-      .then(() => {
+      .catch((error: Error) => {
+        this.logger.warn(call.ids, `The lease was not released: ${error.message}`);
+        return undefined;
+      })
+      .finally(() => {
         this.leases.dropped(call);
         this.running.delete(work);
       });
@@ -43,7 +46,7 @@ export class LeaseReleaser {
   }
 
   /** A load-balancer of the release before knows no busy engines. */
-  private send(item: ReleaseItem): Promise<void> {
+  private send(item: ReleaseItem): Promise<ReleaseReply> {
     const sent = this.calls.release(item, this.config.transitionDeadlineMs);
     if (item.outcome !== 'busy') return sent;
     return sent.catch((error: unknown) => {

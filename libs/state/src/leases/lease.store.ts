@@ -35,6 +35,8 @@ export interface ReleaseEntry {
 export interface ReleasedPage extends WaiterAnswers, ReleaseManyReply {
   /** Servers that the breaker made suspect. */
   broken?: ServerId[];
+  /** Whether most servers fail calls of other prompts, if all of them answer probes. */
+  unheard?: boolean;
 }
 /** A transfer. With `seq` only the lease of that sequence is meant. */
 export interface TransferEntry extends Omit<TransferLeaseRequest, 'leaseId' | 'reason'> {
@@ -126,6 +128,7 @@ export class LeaseStore extends createStoreClass({
       Object.assign(reply.servers, page.servers);
       reply.more ||= page.more;
       if (page.broken) reply.broken = [...(reply.broken ?? []), ...page.broken];
+      if (page.unheard) reply.unheard = true;
     }
     return reply;
   }

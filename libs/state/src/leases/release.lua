@@ -3,15 +3,18 @@ ARGV[1] JSON:
   items            list of {acquireId, seq?, outcome?, retryAfterMs?}; at most 128. With seq only the lease of this
                    sequence is returned; outcome is 'finished', 'failed' or 'busy', for the breaker
   rememberMs       number: how long the answer, or the tombstone, is kept
-Reply: results     list, in the order of the items: {released, reason}
+Reply: results     list, in the order of the items: {released, reason, mostServersFail?}; mostServersFail is true after
+                   'failed' while most servers fail calls of other prompts
        answers     list for parked callers: {acquireId, replyTo, waitedMs, seq, serverId, ...} | {.., error, reason?}
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
        more        true when further waiters may be granted (run waiters/grant)
        broken      list of serverId that the breaker made suspect; absent when there are none
+       unheard     true when most servers fail calls of other prompts, if all answer probes; else absent
 A repeat, a late or an unknown release changes nothing. A release by an acquireId without a lease leaves a tombstone: an
 acquire by that id that arrives later is refused, and a parked acquire is answered RELEASED.
 Flags: allow-oom ]]
 local RELEASED = '{"released":true,"reason":"released"}'
+local MOST_FAIL = '{"released":true,"reason":"released","mostServersFail":true}'
 local function refused(reason) return '{"released":false,"reason":"' .. reason .. '"}' end
 
 -- Releases an item whose lease is not held.
@@ -31,7 +34,8 @@ local function release_unheld(tx, item, remember_ms, answers)
   return refused('tombstone')
 end
 
--- Releases a held lease. Adds its server to `freed`, and to `broken` when the breaker made it suspect.
+-- Releases a held lease. Adds its server to `freed`, and to `broken` when the breaker made it suspect. The second value
+-- is true when probes of all servers are to show whether most servers fail calls of other prompts.
 local function release_held(tx, item, lease, remember_ms, freed, broken)
   if item.seq ~= nil and item.seq ~= lease.seq then return refused('already-released') end
   local server = Servers.get(tx, lease.serverId)
@@ -45,7 +49,9 @@ local function release_held(tx, item, lease, remember_ms, freed, broken)
     and Breaker.note_outcome(tx, server, lease.requestId, item.outcome, item.retryAfterMs)
   if is_broken then broken[#broken + 1] = server.id end
   freed[#freed + 1] = server.id
-  return RELEASED
+  if item.outcome ~= 'failed' then return RELEASED end
+  local are_most, is_unheard = FailingServers.are_most(tx, lease.requestId)
+  return are_most and MOST_FAIL or RELEASED, is_unheard
 end
 
 -- Reads the servers and requests of many leases with one call for each kind.
@@ -61,6 +67,7 @@ end
 return function(tx, args)
   local items, remember_ms = args.items, Format.integer(args.rememberMs)
   local acquire_ids, leases, results, answers, servers, freed, broken = {}, {}, {}, {}, {}, {}, {}
+  local unheard = false
   for index, item in ipairs(items) do acquire_ids[index] = item.acquireId end
   LeaseTable.read(tx, acquire_ids)
   for index, acquire_id in ipairs(acquire_ids) do
@@ -69,13 +76,17 @@ return function(tx, args)
   end
   if items[2] then read_ahead(tx, leases) end
   for index, item in ipairs(items) do
-    results[index] = tx.known_leases[item.acquireId]
-      and release_held(tx, item, leases[index], remember_ms, freed, broken)
-      or release_unheld(tx, item, remember_ms, answers)
+    if tx.known_leases[item.acquireId] then
+      local is_unheard
+      results[index], is_unheard = release_held(tx, item, leases[index], remember_ms, freed, broken)
+      unheard = unheard or is_unheard
+    else
+      results[index] = release_unheld(tx, item, remember_ms, answers)
+    end
   end
   local more = freed[1] ~= nil and Waiters.grant(tx, freed, answers, servers)
   Leases.save(tx)
   return '{"results":[' .. table.concat(results, ',') .. '],"answers":' .. Reply.list(answers)
     .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more)
-    .. (broken[1] and ',"broken":' .. Reply.list(broken) or '') .. '}'
+    .. (broken[1] and ',"broken":' .. Reply.list(broken) or '') .. (unheard and ',"unheard":true' or '') .. '}'
 end

@@ -25,12 +25,12 @@ const start = (serverId: string, instanceId: string) =>
     weightVersion: 1,
   });
 
-/** Calls a server for a request, and releases it with this outcome. */
+/** Calls a server for a request, and releases it with this outcome. @returns the reply to the release */
 async function call(serverId: string, requestId: string, outcome: 'failed' | 'finished' = 'failed') {
   const acquireId = test.unique('a');
   const wanted = { acquireId, requestId, boundServerId: serverId, ...test.holder };
   expect(await test.leases.acquire(test.pool, [wanted])).toMatchObject({ results: [{ serverId }] });
-  await test.leases.release(test.pool, [{ acquireId, outcome }]);
+  return test.leases.release(test.pool, [{ acquireId, outcome }]);
 }
 
 /** All servers answer probes, at a later time than every call so far. */
@@ -101,4 +101,22 @@ it('counts failures by engines that die of the request with the calls of other p
   // A new start has failed nothing.
   for (const serverId of ['a', 'b', 'c']) await start(serverId, 'second');
   expect(await test.redis.hlen(test.key('servers:failing'))).toBe(0);
+});
+
+it('says at the release of a failed call whether most servers fail other prompts, once all have answered a probe', async () => {
+  const evidence = async (serverId: string, requestId: string, outcome: 'failed' | 'finished' = 'failed') => {
+    const { results, unheard } = await call(serverId, requestId, outcome);
+    return [results[0]!.mostServersFail, unheard];
+  };
+  expect(await evidence('a', 'poisoned')).toEqual([undefined, undefined]);
+  expect(await evidence('a', 'other')).toEqual([undefined, undefined]);
+  expect(await evidence('b', 'other')).toEqual([undefined, undefined]);
+  // The first server fails several prompts, the next two only this one.
+  expect(await evidence('c', 'other')).toEqual([undefined, undefined]);
+  expect(await evidence('b', 'poisoned')).toEqual([undefined, true]);
+  await probe();
+  expect(await evidence('d', 'poisoned')).toEqual([true, undefined]);
+  expect(await evidence('d', 'other', 'finished')).toEqual([undefined, undefined]);
+  expect(await evidence('a', 'other', 'finished')).toEqual([undefined, undefined]);
+  expect(await evidence('d', 'poisoned')).toEqual([undefined, undefined]);
 });

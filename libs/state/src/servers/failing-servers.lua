@@ -36,18 +36,25 @@ function FailingServers.forget(tx, server_id) redis.call('HDEL', tx.key.failingS
 -- True while more than half of the watched servers fail calls of other prompts than this request's. A server counts
 -- once it was heard after its first failure: one that died of a request fails all its calls, and says nothing about
 -- other servers. Of many failing servers a sample stands for all, since every request of a large pool may ask at once.
+-- The second value is true if only an answer of the servers to a probe is missing.
 function FailingServers.are_most(tx, request_id)
   local watched = redis.call('ZCARD', tx.key.watchedServers)
   local noted = redis.call('HLEN', tx.key.failingServers)
-  if noted * 2 <= watched then return false end
-  local own, failing = to_prompt(request_id), 0
+  if noted * 2 <= watched then return false, false end
+  local own, heard, unheard = to_prompt(request_id), 0, 0
   local sample = redis.call('HRANDFIELD', tx.key.failingServers, SAMPLE, 'WITHVALUES')
   for index = 1, #sample, 2 do
     local since_ms, prompt = parse(sample[index + 1])
     local heard_ms = prompt ~= own and redis.call('ZSCORE', tx.key.watchedServers, sample[index])
-    if heard_ms and tonumber(heard_ms) > since_ms then failing = failing + 1 end
+    if heard_ms and tonumber(heard_ms) > since_ms then
+      heard = heard + 1
+    elseif heard_ms then
+      unheard = unheard + 1
+    end
   end
-  return failing / (#sample / 2) * noted * 2 > watched
+  local function is_most(count) return count / (#sample / 2) * noted * 2 > watched end
+  local are_most = is_most(heard)
+  return are_most, not are_most and is_most(heard + unheard)
 end
 
 return FailingServers
