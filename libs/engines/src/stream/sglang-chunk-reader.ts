@@ -88,13 +88,12 @@ export class SglangChunkReader implements ChunkReader {
   /** Reads chunks that hold only new tokens, and do not end the response. */
   readRepeated(json: string): StreamStep | undefined {
     const values = this.repeated?.parseValues(json);
-    const increment = values && parseIncrement(values);
-    if (increment === undefined || this.made + increment.tokenCount !== increment.total) return undefined;
-    const { text, tokenCount, tokenIds, logprobs } = increment;
-    this.made += tokenCount;
-    this.text.append(text);
+    const increment = values && parseIncrement(values, this.made);
+    if (increment === undefined) return undefined;
+    this.made += increment.tokenCount;
+    this.text.append(increment.text);
     this.triesLeft = SPARE_TRIES;
-    return { increment: { text, tokenCount, tokenIds, logprobs } };
+    return { increment };
   }
 
   read(event: Record<string, unknown>, json?: string): StreamStep {
@@ -200,8 +199,8 @@ function toFailure(status: number, message = ''): BroomwagonError {
   });
 }
 
-/** Undefined: the chunk has to be parsed. */
-function parseIncrement(values: readonly string[]) {
+/** Tokens of a chunk that follow `before` tokens. Undefined: the chunk has to be parsed. */
+function parseIncrement(values: readonly string[], before: number) {
   const [textJson, idsJson, totalJson, entriesJson] = values;
   if (textJson === undefined || idsJson === undefined || totalJson === undefined) return undefined;
   try {
@@ -210,9 +209,9 @@ function parseIncrement(values: readonly string[]) {
     const tokenIds = parseIds(idsJson);
     const tokenCount = tokenIds.length;
     const logprobs = entriesJson === undefined ? undefined : parseLogprobs(entriesJson, tokenIds);
-    if (typeof text !== 'string' || tokenCount === 0) return undefined;
+    if (typeof text !== 'string' || tokenCount === 0 || before + tokenCount !== total) return undefined;
     if (entriesJson !== undefined && logprobs?.length !== tokenCount) return undefined;
-    return { text, total, tokenIds, tokenCount, logprobs };
+    return { text, tokenCount, tokenIds, logprobs };
   } catch {
     return undefined;
   }

@@ -45,15 +45,18 @@ export class TokenBuffer {
   /** Takes tokens of a call. @returns true if a stop text that began in an earlier call ends the response */
   take(increment: TokenIncrement): boolean {
     if (this.matched !== undefined) return true;
-    this.held.push(increment);
-    this.heldTokens += increment.tokenCount;
-    const { text, tokenIds, choice, isLast, matchedStop } = increment;
+    const { text, tokenIds, tokenCount, choice, isLast, matchedStop } = increment;
     const hasIds = (tokenIds?.length ?? 0) > 0;
     // SGLang sends the text before half a character up to its last space.
     const mayLack = text === '' || text.endsWith(REPLACEMENT) || (hasIds && text.endsWith(' '));
     const isWhole = !mayLack || choice?.delta?.tool_calls !== undefined;
-    if (!isWhole && !isLast && this.heldTokens < MAX_CHARACTER_TOKENS) return false;
+    if (!isWhole && !isLast && this.heldTokens + tokenCount < MAX_CHARACTER_TOKENS) {
+      this.held.push(increment);
+      this.heldTokens += tokenCount;
+      return false;
+    }
     this.release();
+    this.append(increment);
     // Before the stream ends: tokens that are saved meanwhile would be continued behind the end of the response.
     if (isLast) this.isEnded = true;
     const isAcross = this.findAcross();
@@ -76,8 +79,8 @@ export class TokenBuffer {
 
   /** The tokens of an earlier call, before the first one here. */
   restore(made: TokenIncrement): void {
-    this.held.push(made);
     this.release();
+    this.append(made);
     this.cut();
   }
 
@@ -170,6 +173,7 @@ export class TokenBuffer {
   }
 
   private release(): void {
+    if (this.held.length === 0) return;
     for (const increment of this.held) this.append(increment);
     this.drop();
   }
