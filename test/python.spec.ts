@@ -1,3 +1,4 @@
+import { buildNatsAccount, startNats } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pytest, startPythonSystem } from './python/pytest';
 import type { TestSystem } from './system/test-system';
@@ -18,5 +19,17 @@ describe.skipIf(python === undefined)('the client for Python', () => {
     const output = await pytest(python!, system, ['-m', 'short'], { CANCELLATIONS: '80' });
     expect(output).toMatch(/\d+ passed/);
     await system.expectAtRest();
+  });
+
+  it('connects with the JWT of a credentials file, and reads the file again when the JWT has ended', async () => {
+    const { configuration, accountSeed } = buildNatsAccount();
+    const nats = await startNats({ configuration });
+    try {
+      const settings = { NATS_URL: nats.url, TEST_ACCOUNT_SEED: accountSeed };
+      const output = await pytest(python!, system, ['tests/test_credentials.py'], settings);
+      expect(output).toMatch(/4 passed/);
+    } finally {
+      await nats.stop();
+    }
   });
 });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import {
+  buildNatsAccount,
   FaultyLink,
   startNats,
   TEST_CERTIFICATE,
@@ -10,7 +11,6 @@ import {
   type LinkFault,
   type ServerHandle,
 } from '@broomwagon/testing';
-import { nkeys } from 'nats';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { connectNats, type NatsConfig } from './connection';
 import { ReconnectPace } from './reconnect-pace';
@@ -175,7 +175,7 @@ describe('a link to NATS', () => {
   });
 
   it('reads a renewed credentials file when its JWT has ended', async () => {
-    const { configuration, formatCredentials } = makeAccount();
+    const { configuration, formatCredentials } = buildNatsAccount();
     server = await startNats({ configuration });
     const credsFile = join(folder, 'service.creds');
     writeFileSync(credsFile, formatCredentials(3));
@@ -212,48 +212,3 @@ describe('a JetStream stream over the subjects of the protocol', () => {
     }
   });
 });
-
-/** A NATS configuration with one account by JWT, and credentials that end after a number of seconds. */
-function makeAccount() {
-  const [operator, account, system, user] = [
-    nkeys.createOperator(),
-    nkeys.createAccount(),
-    nkeys.createAccount(),
-    nkeys.createUser(),
-  ];
-  const encode = (value: string | Uint8Array) => Buffer.from(value).toString('base64url');
-  const nowS = () => Math.floor(Date.now() / 1_000);
-  const sign = (issuer: typeof operator, subject: typeof operator, nats: object, endsInS?: number): string => {
-    const head = encode(JSON.stringify({ typ: 'JWT', alg: 'ed25519-nkey' }));
-    const [iss, sub] = [issuer.getPublicKey(), subject.getPublicKey()];
-    const exp = endsInS === undefined ? undefined : nowS() + endsInS;
-    const body = encode(JSON.stringify({ jti: `${sub}-${exp}`, iat: nowS() - 5, iss, sub, name: sub, exp, nats }));
-    return `${head}.${body}.${encode(issuer.sign(Buffer.from(`${head}.${body}`)))}`;
-  };
-  const limits = { subs: -1, data: -1, payload: -1, imports: -1, exports: -1, wildcards: true, conn: -1, leaf: -1 };
-  const accountClaims = { limits, default_permissions: { pub: {}, sub: {} }, type: 'account', version: 2 };
-  const userClaims = { pub: {}, sub: {}, subs: -1, data: -1, payload: -1, type: 'user', version: 2 };
-  const seed = Buffer.from(user.getSeed()).toString();
-  return {
-    configuration: [
-      `operator: ${sign(operator, operator, { type: 'operator', version: 2 })}`,
-      `system_account: ${system.getPublicKey()}`,
-      'resolver: MEMORY',
-      'resolver_preload: {',
-      `  ${account.getPublicKey()}: ${sign(operator, account, accountClaims)}`,
-      `  ${system.getPublicKey()}: ${sign(operator, system, accountClaims)}`,
-      '}',
-    ].join('\n'),
-    formatCredentials: (endsInS: number) =>
-      [
-        '-----BEGIN NATS USER JWT-----',
-        sign(account, user, userClaims, endsInS),
-        '------END NATS USER JWT------',
-        '',
-        '-----BEGIN USER NKEY SEED-----',
-        seed,
-        '------END USER NKEY SEED------',
-        '',
-      ].join('\n'),
-  };
-}

@@ -18,6 +18,7 @@ export { type FindOptions, type FoundServer, findServers, type ServerSource } fr
 export { cacheFolder } from './provision/private-copy';
 export type { ServerKind } from './provision/server-kind';
 export { FaultyLink, type LinkFault } from './servers/faulty-link';
+export { buildNatsAccount } from './servers/nats-account';
 export { type NatsOptions, startNats } from './servers/nats-server';
 export { type RedisHistory, SET_BACK_KINDS, type SetBackKind, startSetBackRedis } from './set-back';
 export { type ClusterSize, RedisCluster } from './servers/redis-cluster';

@@ -65,7 +65,7 @@ class Link:
         *,
         user: str | None,
         password: str | None,
-        tls: dict[str, Any],
+        files: dict[str, Any],
         inbox_prefix: str | None,
         timeout: float,
         worker_ttl: float,
@@ -73,12 +73,12 @@ class Link:
         """Connects within `timeout` seconds. Afterwards a lost connection is restored without limit of time; a
         connection that NATS ends with an error, for example about a message that it cannot read, is closed.
 
-        :param tls: parameters of nats-py
+        :param files: parameters of nats-py that are read from files for each connection
         :param worker_ttl: seconds of silence after which leases expire; a silent connection is cut before
         :raises Unavailable: no NATS server answers
         """
         client = DialedNats(worker_ttl)
-        options: dict[str, Any] = {**client.dial_options, **tls}
+        options: dict[str, Any] = {**client.dial_options, **files}
         if user:
             options.update(user=user, password=password)
         if inbox_prefix:
@@ -276,7 +276,7 @@ class Link:
             self._nats.note_failed_dial()
             if self._loop.time() >= self._explain_at:
                 self._explain_at = self._loop.time() + EXPLAIN_EVERY
-                advice = "check NATS_URL, NATS_USER and NATS_PASSWORD"
+                advice = "check NATS_URL, NATS_USER and NATS_PASSWORD, or NATS_CREDS"
                 logger.warning("Cannot connect to NATS at %s: %r; %s", self.address, error, advice)
         logger.log(logging.WARNING if refused else logging.DEBUG, "NATS: %r", error)
         if refused and refused[1] and isinstance(error, nats.errors.Error):

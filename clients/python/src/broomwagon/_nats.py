@@ -9,6 +9,7 @@ import ssl
 from typing import Any
 
 from nats.aio.client import Client
+from nats.errors import Error
 
 from ._arguments import InvalidArgument
 from ._tls import build_context
@@ -86,6 +87,13 @@ class DialedNats(Client):
             "connect_timeout": min(MAX_DIAL_TIMEOUT, FIRST_DIAL_TIMEOUT * 2.0**doublings),
             "reconnect_time_wait": pause * random.uniform(0.5, 1.0),
         }
+
+    async def _process_err(self, err_msg: str) -> None:
+        if self.is_connected and "authentication" in err_msg.lower():
+            # The credentials have ended. nats-py would close for good, but their file may be renewed.
+            await self._process_op_err(Error(f"nats: {err_msg}"))
+        else:
+            await super()._process_err(err_msg)
 
     async def _process_op_err(self, e: Exception) -> None:
         if self.is_connected:

@@ -21,6 +21,7 @@ from ._arguments import (
     given_fields,
 )
 from ._connection import Connection
+from ._creds import creds_options
 from ._leases import Leases
 from ._names import check_sampling
 from ._session import Session, default_worker_id
@@ -46,9 +47,9 @@ class Client:
     """Use it as `async with Client() as client`, within one event loop.
 
     Settings that are not given are read from the environment: `NATS_URL`, `POOL`, `NATS_USER`, `NATS_PASSWORD`,
-    `NATS_INBOX_PREFIX`, and for tls:// `NATS_TLS_CA`, `NATS_TLS_CERT`, `NATS_TLS_KEY` and `NATS_TLS_SERVER_NAME`. The
-    process registers as a worker when it acquires its first lease, and a heartbeat renews all its leases until the
-    client is closed or the process dies.
+    `NATS_CREDS`, `NATS_INBOX_PREFIX`, and for tls:// `NATS_TLS_CA`, `NATS_TLS_CERT`, `NATS_TLS_KEY` and
+    `NATS_TLS_SERVER_NAME`. The process registers as a worker when it acquires its first lease, and a heartbeat renews
+    all its leases until the client is closed or the process dies.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Client:
         """Connects to NATS.
 
         :raises Unavailable: no NATS server answers
+        :raises InvalidArgument: a file that a setting names cannot be used; `field` is the setting
         :raises RuntimeError: it is connected
         """
         if self._connection is not None:
@@ -106,7 +108,7 @@ class Client:
             self._pool,
             user=os.environ.get("NATS_USER"),
             password=os.environ.get("NATS_PASSWORD"),
-            tls=tls_options(self._url),
+            files=tls_options(self._url) | creds_options(),
             inbox_prefix=os.environ.get("NATS_INBOX_PREFIX"),
             timeout=self._connect_timeout,
             worker_ttl=self._worker_ttl,
