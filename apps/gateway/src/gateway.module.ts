@@ -17,6 +17,7 @@ import { PartialSaves } from './core/partial-saves';
 import { WorkerCommandsController } from './core/worker-commands.controller';
 import { DataPlane } from './http/data-plane';
 import { GenerationResponder } from './answers/generation-responder';
+import { SessionSampling } from './answers/session-sampling';
 import { ApiKeys } from './keys/api-keys';
 import { PassedRequests } from './dialects/passed/passed-requests';
 import { PayloadBytes } from './rounds/payload-bytes';
@@ -63,6 +64,7 @@ import { TrajectoryRecorder } from './core/recording/trajectory-recorder';
     PassedRequests,
     PayloadBytes,
     ResultsStream,
+    SessionSampling,
     TrajectoryReader,
     TrajectoryRecorder,
     WeightChanges,

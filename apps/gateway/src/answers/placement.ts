@@ -31,11 +31,17 @@ export function parsePlacement(
   };
 }
 
+/** Whether a request names a session, right or wrong. */
+export function namesSession(headers: IncomingHttpHeaders, caller: Caller, bodySession: unknown): boolean {
+  const isNamed = (value: unknown): boolean => value !== undefined && value !== null;
+  return isNamed(caller.sessionId) || isNamed(bodySession) || SESSION_HEADERS.some((name) => isNamed(headers[name]));
+}
+
 /**
  * The session of a request: of its path or key (`caller`), of headers, or of the field `session_id`. All given sessions
  * must be equal: a request with two different ones would be a turn of the wrong session.
  */
-function parseSession(headers: IncomingHttpHeaders, caller: Caller, bodySession: unknown): string | undefined {
+export function parseSession(headers: IncomingHttpHeaders, caller: Caller, bodySession: unknown): string | undefined {
   const given: [string, unknown][] = [
     ['session', caller.sessionId],
     ...SESSION_HEADERS.map((name): [string, unknown] => [name, readHeaderText(headers, name)]),

@@ -42,8 +42,8 @@ export class RllmRoutes {
   }
 
   private async describe({ response, caller, pathId }: Exchange): Promise<void> {
-    const { about, turns = [], missing = [] } = await this.reader.read(pathId, caller);
-    sendJson(response, 200, toSessionInfo({ about, turns: turns.length + missing.length }));
+    const { about, sampling, turns = [], missing = [] } = await this.reader.read(pathId, caller);
+    sendJson(response, 200, toSessionInfo({ about, sampling, turns: turns.length + missing.length }));
   }
 
   private async traces({ request, response, caller }: Exchange): Promise<void> {
@@ -71,9 +71,10 @@ export class RllmRoutes {
 
 const toQuery = (url: string): URLSearchParams => new URL(url, 'http://gateway').searchParams;
 
-function toSessionInfo({ about, turns }: ListedTrajectory): object {
+function toSessionInfo({ about, turns, sampling }: ListedTrajectory): object {
   const { sessionId, job, createdAtMs, metadata = {} } = about;
-  return { session_id: sessionId, trace_count: turns, created_at: createdAtMs / 1_000, metadata, job };
+  const info = { session_id: sessionId, trace_count: turns, created_at: createdAtMs / 1_000, metadata, job };
+  return { sampling_params: sampling, ...info };
 }
 
 async function* toJsonList(items: AsyncIterable<object>): AsyncGenerator<string> {

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { ControlPlane } from '@broomwagon/generation';
 import type { PayloadStore, TrajectoryStore } from '@broomwagon/state';
 import { expect, it } from 'vitest';
+import { SessionSampling } from '../answers/session-sampling';
 import { GatewayConfig } from '../gateway.config';
 import type { Exchange } from '../http/route';
 import type { TrajectoryRecorder } from '../core/recording/trajectory-recorder';
@@ -20,7 +21,14 @@ it('throws an error of a payload that is no JSON, and ends the answer in the mid
   const [recorder, controlPlane] = [{} as TrajectoryRecorder, {} as ControlPlane];
   const config = new GatewayConfig();
   const reader = new TrajectoryReader(trajectories, payloads, config);
-  const { routes } = new TrajectoryRoutes(recorder, reader, trajectories, controlPlane, config);
+  const { routes } = new TrajectoryRoutes(
+    recorder,
+    reader,
+    new SessionSampling(trajectories, config),
+    trajectories,
+    controlPlane,
+    config,
+  );
   let thrown: unknown;
   const server = createServer((request: IncomingMessage, response) => {
     const caller = { tokenId: '', role: 'client', sessionId: 's' };

@@ -5,11 +5,13 @@ import { ControlPlane } from '@broomwagon/generation';
 import { toTrajectoryId, TrajectoryStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { checkedSession } from '../answers/placement';
+import { SessionSampling } from '../answers/session-sampling';
 import { boundSession } from '../core/bound-session';
-import { isSet, jsonText, requiredObject } from '../fields/read-fields';
+import { jsonText, requiredObject } from '../fields/read-fields';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import type { Caller } from '../keys/api-keys';
+import { checkSessionSampling } from './session-parameters';
 import { BranchReader, listBranches } from './trajectory-branches';
 import { type FoundTrajectory, TrajectoryReader } from './trajectory-reader';
 import { checkedJob, TrajectoryRecorder } from '../core/recording/trajectory-recorder';
@@ -33,6 +35,7 @@ export class TrajectoryRoutes {
   constructor(
     private readonly recorder: TrajectoryRecorder,
     private readonly reader: TrajectoryReader,
+    private readonly sessions: SessionSampling,
     private readonly trajectories: TrajectoryStore,
     private readonly controlPlane: ControlPlane,
     private readonly config: GatewayConfig,
@@ -42,12 +45,10 @@ export class TrajectoryRoutes {
     const given = body.session_id ?? undefined;
     const sessionId = checkedSession(given ?? randomUUID(), 'session_id');
     const job: JobId = checkedJob(body.job ?? undefined, 'job');
-    // The gateway of rllm would set the parameters in each request of the session.
-    if (isSet(body.sampling_params)) {
-      throw invalidField('sampling_params', 'of a session are not supported: send them with each request');
-    }
-    const about = { isDrawn: given === undefined, metadata: checkMetadata(body.metadata ?? {}) };
-    const { made, stamp } = await this.recorder.open(sessionId, caller.tokenId, job, about);
+    const sampling = checkSessionSampling(body.sampling_params);
+    const about = { isDrawn: given === undefined, metadata: checkMetadata(body.metadata ?? {}), sampling };
+    const { made, samplingAgeMs, stamp } = await this.recorder.open(sessionId, caller.tokenId, job, about);
+    await this.sessions.awaitReplicas(samplingAgeMs);
     const path = `/sessions/${encodeURIComponent(sessionId)}/v1`;
     // The clients of miles and rllm read the status 200; the client of rllm also reads `url`.
     sendJson(response, 200, { session_id: sessionId, path, url: path, created: made, stamp });

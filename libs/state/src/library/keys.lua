@@ -3,7 +3,8 @@
 local Keys = {}
 
 local NAMES = {
-  -- hash: schemaVersion, clockMs, clockAheadMs, leaseSequence, generation, enginesOf (weights/paused-engines.lua), ...
+  -- hash: schemaVersion, clockMs, clockAheadMs, leaseSequence, generation, enginesOf (weights/paused-engines.lua),
+  -- samplingSinceMs: when a session got sampling parameters for the first time; ...
   meta = 'meta',
   -- hash: settings of pool.configure, `paused`, `pausedUntilMs`; `syncing`: target version of the change of weights
   -- that is under way; weightsBeganMs: the start of the latest change of weights; weightsUnknownBeforeMs: servers that

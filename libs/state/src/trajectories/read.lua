@@ -1,6 +1,7 @@
 --[[ The trajectory of a session.
 ARGV[1] JSON: {id, stamp?}   strings; stamp: the latest that the caller has seen of the pool
 Reply: about     the session; absent if it is not recorded
+       sampling  sampling parameters of its requests; absent without any
        turns     list of records, by turn
        missing   list of {turn, startedAtMs, reason}: turns without a record; UNFINISHED: the response is still being
                  generated, or its replica has died. SET_BACK: Redis was set back then, and this turn and later turns,
@@ -10,7 +11,8 @@ Reply: about     the session; absent if it is not recorded
 Safe to repeat.
 Flags: allow-oom ]]
 return function(tx, args)
-  local about = redis.call('HGET', tx.key:trajectory(args.id), 'about')
+  local held = redis.call('HMGET', tx.key:trajectory(args.id), 'about', 'sampling')
+  local about = held[1]
   if not about then return '{}' end
   local set_backs = Trajectories.set_backs(tx, args.id, args.stamp)
   local count = Trajectories.count(tx, args.id)
@@ -32,5 +34,5 @@ return function(tx, args)
     table.insert(missing, { turn = lost, startedAtMs = one.atMs, reason = 'SET_BACK' })
   end
   return Generation.reply(tx, { missing = missing, setBacks = set_backs }, { about = about,
-    turns = Reply.joined(turns) })
+    sampling = held[2] or nil, turns = Reply.joined(turns) })
 end

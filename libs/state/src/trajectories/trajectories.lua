@@ -1,12 +1,13 @@
--- The recorded turns of sessions. One hash for each session: `about` (JSON), `turns` (number of started turns), and for
--- each turn n `begun:n` (start, ms), `holder:n` (the response that may record it), `error:n` (why it has no record),
--- and of its record `turn:n` (JSON), `ref:n` (its payload), `sequence:n` (tokens|digest|generation and more) and
--- `extended:n` (a later turn continues it). `named:<identity>` is the latest turn of a request. `generation` (of the
--- pool, see rounds/generation.lua), `openedMs`, and `setBacks`: JSON, a list of {after, offset, atMs} for each renewal
--- of the pool's generation. Turns behind the turn `after` may be lost then; the number of a later turn is higher by
--- `offset`, which is the age of the session in milliseconds, so that no number is given twice. A session that is opened
--- soon after a renewal may have been opened before it, and been lost: its `openedMs` is 0, and its numbers begin with a
--- set-back. `id` is a hash of the session.
+-- The recorded turns of sessions. One hash for each session: `about` (JSON), `sampling` (JSON, sampling parameters of
+-- its requests, if it has any), `turns` (number of started turns), and for each turn n `begun:n` (start, ms),
+-- `holder:n` (the response that may record it), `error:n` (why it has no record), and of its record `turn:n` (JSON),
+-- `ref:n` (its payload), `sequence:n` (tokens|digest|generation and more) and `extended:n` (a later turn continues it).
+-- `named:<identity>` is the latest turn of a request. `generation` (of the pool, see rounds/generation.lua),
+-- `openedMs`, and `setBacks`: JSON, a list of {after, offset, atMs} for each renewal of the pool's generation. Turns
+-- behind the turn `after` may be lost then; the number of a later turn is higher by `offset`, which is the age of the
+-- session in milliseconds, so that no number is given twice. A session that is opened soon after a renewal may have
+-- been opened before it, and been lost: its `openedMs` is 0, and its numbers begin with a set-back. `id` is a hash of
+-- the session.
 local Trajectories = {}
 
 Trajectories.MAX_TURNS = 256

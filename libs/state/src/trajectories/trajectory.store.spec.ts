@@ -37,6 +37,24 @@ it('opens a session once, and numbers its turns', async () => {
   expect(foreign).toEqual({ job: 'j', refusal: 'FORBIDDEN' });
 });
 
+it('has sampling parameters of a session for its token only, the last that this token has set', async () => {
+  const find = (tokenId: string, ofId = id) => store.sampling(test.pool, { id: ofId, tokenId });
+  const open = (tokenId: string, sampling?: string) =>
+    store.open(test.pool, { id, about: JSON.stringify({ ...about, tokenId }), sampling });
+  expect(await find('t')).toEqual({ isUsed: false });
+  expect((await open('t', '{"stop":[]}')).samplingAgeMs).toBe(0);
+  expect(await open('t')).not.toHaveProperty('samplingAgeMs');
+  expect(await open('other', '{"top_k":1}')).not.toHaveProperty('samplingAgeMs');
+  expect(await find('t')).toEqual({ isUsed: true, sampling: { stop: [] } });
+  expect([await find('other'), await find('t', 'unknown')]).toEqual([{ isUsed: true }, { isUsed: true }]);
+  expect((await open('t', '{"top_k":-1}')).samplingAgeMs).toBeGreaterThanOrEqual(0);
+  expect((await store.read(test.pool, { id })).sampling).toEqual({ top_k: -1 });
+  expect((await store.list(test.pool, {})).sessions).toEqual([{ about, turns: 0, sampling: { top_k: -1 } }]);
+  await store.delete(test.pool, { id });
+  await open('t');
+  expect(await find('t')).toEqual({ isUsed: true });
+});
+
 it('records a turn once: a repeat replaces it, and payloads that are not recorded are freed', async () => {
   await begin('a', 'g1');
   expect(await begin('a', 'g2')).toBe(1);

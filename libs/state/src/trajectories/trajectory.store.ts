@@ -19,6 +19,8 @@ export interface ListedTrajectory {
   about: TrajectorySession;
   /** Number of started turns. */
   turns: number;
+  /** Sampling parameters of its requests; absent without any. */
+  sampling?: object;
 }
 /** Tokens [start, end) of a response, and the weights that generated them. */
 interface WeightSpan {
@@ -69,6 +71,7 @@ export interface SetBack {
 export interface TrajectoryRead {
   /** Absent: the session is not recorded. */
   about?: TrajectorySession;
+  sampling?: object;
   turns?: TurnRecord[];
   /** Missing turns, by the numbers that clients know. */
   missing?: { turn: number; startedAtMs: number; reason: string }[];
@@ -100,9 +103,12 @@ interface RecordArgs extends Turn {
 @Injectable()
 export class TrajectoryStore extends createStoreClass({
   open: transition<
-    Id & { about: string; isDrawn?: boolean; stamp?: string },
-    { about: TrajectorySession; made: boolean; stamp: string }
+    Id & { about: string; isDrawn?: boolean; sampling?: string; stamp?: string },
+    { about: TrajectorySession; made: boolean; samplingAgeMs?: number; stamp: string }
   >('trajectories/open'),
+  sampling: transition<Id & { tokenId: string }, { sampling?: Record<string, unknown>; isUsed: boolean }>(
+    'trajectories/sampling',
+  ),
   begin: transition<
     Id & { tokenId: string; identity: string; generation: string; hasOwnId: boolean; stamp?: string },
     { job?: string; turn?: number; number?: number; stamp?: string; refusal?: 'FORBIDDEN' | 'TRAJECTORY_FULL' }

@@ -30,19 +30,21 @@ export class TrajectoryRecorder {
 
   /**
    * Begins the trajectory of a session, unless there is one.
-   * @param about `isDrawn`: the id was drawn for this call, so that no earlier session has it
+   * @param about `isDrawn`: the id was drawn for this call, so that no earlier session has it; `sampling`: sampling
+   *   parameters of each request of the session, as JSON
    * @throws BroomwagonError FORBIDDEN, UNAVAILABLE
    */
   async open(
     sessionId: string,
     tokenId: string,
     job: string,
-    { isDrawn = false, metadata }: { isDrawn?: boolean; metadata?: object } = {},
-  ): Promise<{ made: boolean; stamp: string }> {
+    { isDrawn = false, metadata, sampling }: { isDrawn?: boolean; metadata?: object; sampling?: string } = {},
+  ): Promise<{ made: boolean; samplingAgeMs?: number; stamp: string }> {
     const { pool } = this.config;
     const about = JSON.stringify({ sessionId, tokenId, job, createdAtMs: Date.now(), metadata });
     const stamp = this.trajectories.seenStamp(pool);
-    const opened = await this.trajectories.open(pool, { id: toTrajectoryId(sessionId), about, isDrawn, stamp });
+    const id = toTrajectoryId(sessionId);
+    const opened = await this.trajectories.open(pool, { id, about, isDrawn, sampling, stamp });
     if (opened.about.tokenId === tokenId) return opened;
     throw new BroomwagonError('FORBIDDEN', 'The session belongs to another key');
   }

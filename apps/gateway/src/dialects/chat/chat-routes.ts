@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { GenerationResponder } from '../../answers/generation-responder';
+import { SessionSampling } from '../../answers/session-sampling';
 import type { Exchange, Routes } from '../../http/route';
 import { PassedRequests } from '../passed/passed-requests';
 import { ChatFormat } from './chat-reply';
@@ -19,15 +20,20 @@ const KNOWN = knownFields(
 @Injectable()
 export class ChatRoutes {
   readonly routes: Routes = {
-    'POST /v1/chat/completions': { answer: (exchange) => this.chat(exchange) },
+    'POST /v1/chat/completions': { answer: (exchange) => this.answer(exchange) },
     // The gateway of AReaL also has this path.
-    'POST /chat/completions': { answer: (exchange) => this.chat(exchange) },
+    'POST /chat/completions': { answer: (exchange) => this.answer(exchange) },
   };
 
   constructor(
     private readonly responder: GenerationResponder,
     private readonly passed: PassedRequests,
+    private readonly sessions: SessionSampling,
   ) {}
+
+  private answer(exchange: Exchange): Promise<void> {
+    return this.sessions.answer(exchange, {}, (one) => this.chat(one));
+  }
 
   private chat(exchange: Exchange): Promise<void> {
     const { body } = exchange;

@@ -4,11 +4,14 @@ import { parseObject } from '@broomwagon/engines';
 import { readChatRequest } from '../chat/chat-request';
 import { GenerationResponder } from '../../answers/generation-responder';
 import { isCount, jsonText } from '../../fields/read-fields';
+import { type SamplingForm, SessionSampling } from '../../answers/session-sampling';
 import type { Exchange, Routes } from '../../http/route';
 import { sendJson } from '../../http/send-json';
 import { TokenizerRoutes } from '../tokenizer/tokenizer-routes';
 import { MessagesFormat, messagesError } from './messages-reply';
 import { chatOfMessages } from './messages-request';
+
+const SAMPLING: SamplingForm = { names: { stop: 'stop_sequences' } };
 
 /** The API of Anthropic, translated to chats. */
 @Injectable()
@@ -17,7 +20,7 @@ export class MessagesRoutes {
     'POST /v1/messages': {
       errorBody: messagesError,
       hasErrorType: true,
-      answer: (exchange) => this.create(exchange),
+      answer: (exchange) => this.sessions.answer(exchange, SAMPLING, (one) => this.create(one)),
     },
     'POST /v1/messages/count_tokens': {
       errorBody: messagesError,
@@ -29,6 +32,7 @@ export class MessagesRoutes {
   constructor(
     private readonly responder: GenerationResponder,
     private readonly tokenizer: TokenizerRoutes,
+    private readonly sessions: SessionSampling,
   ) {}
 
   private create(exchange: Exchange): Promise<void> {

@@ -3,6 +3,7 @@ import type { BroomwagonError } from '@broomwagon/contracts';
 import { GatewayConfig } from '../../gateway.config';
 import { BEGIN, type Format } from '../../answers/format';
 import { GenerationResponder } from '../../answers/generation-responder';
+import { type SamplingForm, SessionSampling } from '../../answers/session-sampling';
 import type { Exchange, Routes } from '../../http/route';
 import { errorBody, toHttpStatus } from '../../http/send-json';
 import { PassedRequests } from '../passed/passed-requests';
@@ -10,11 +11,19 @@ import { readGenerateRequest } from './generate-request';
 import { buildReply, runningReply } from './generate-reply';
 import { findPassedGenerate } from './passed-generate';
 
+const SAMPLING: SamplingForm = {
+  parent: 'sampling_params',
+  names: { max_tokens: 'max_new_tokens', min_tokens: 'min_new_tokens', seed: 'sampling_seed' },
+};
+
 /** `/generate` of SGLang. */
 @Injectable()
 export class SglangGenerate {
   readonly routes: Routes = {
-    'POST /generate': { errorBody: sglangError, answer: (exchange) => this.generate(exchange) },
+    'POST /generate': {
+      errorBody: sglangError,
+      answer: (exchange) => this.sessions.answer(exchange, SAMPLING, (one) => this.generate(one)),
+    },
   };
 
   private readonly single: Format;
@@ -24,6 +33,7 @@ export class SglangGenerate {
   constructor(
     private readonly responder: GenerationResponder,
     private readonly passed: PassedRequests,
+    private readonly sessions: SessionSampling,
     config: GatewayConfig,
   ) {
     const failure = (error: BroomwagonError) => ({ error: sglangError(error) });

@@ -1,4 +1,5 @@
 import { isObject } from '@broomwagon/contracts';
+import type { SamplingForm } from '../../answers/session-sampling';
 import { findPassed, knownFields } from '../passed/passed-request';
 import { SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
@@ -20,6 +21,9 @@ const READ_SAMPLING = knownFields([
   'max_tokens', 'ignore_eos', 'skip_special_tokens', 'spaces_between_special_tokens', 'include_stop_str_in_output',
   'logit_bias', 'allowed_token_ids', 'detokenize',
 ]);
+
+/** Where requests of `/inference/v1/generate` have sampling parameters. */
+export const TOKENS_SAMPLING: SamplingForm = { parent: 'sampling_params' };
 
 /** `RequestOutputKind` of vLLM, as a request sends it: the kinds that whole and streamed answers have anyway. */
 const DELTA = 1;

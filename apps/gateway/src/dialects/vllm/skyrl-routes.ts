@@ -5,10 +5,11 @@ import type { Format } from '../../answers/format';
 import { GenerationResponder } from '../../answers/generation-responder';
 import { checkedSession } from '../../answers/placement';
 import { boundSession } from '../../core/bound-session';
+import { SessionSampling } from '../../answers/session-sampling';
 import type { Exchange, Routes } from '../../http/route';
 import { sendJson } from '../../http/send-json';
 import { PassedRequests } from '../passed/passed-requests';
-import { tokensRoute } from './passed-tokens';
+import { TOKENS_SAMPLING, tokensRoute } from './passed-tokens';
 import { buildTokenReply } from './token-reply';
 import { readTokenRequest } from './token-request';
 
@@ -23,7 +24,9 @@ const withExperts: Format['chunk'] = (generation, from) => {
 @Injectable()
 export class SkyRlRoutes {
   readonly routes: Routes = {
-    'POST /skyrl/v1/generate': { answer: (exchange) => this.generate(exchange) },
+    'POST /skyrl/v1/generate': {
+      answer: (exchange) => this.sessions.answer(exchange, TOKENS_SAMPLING, (one) => this.generate(one)),
+    },
     'POST /finish_session': { answer: (exchange) => this.finish(exchange) },
     'POST /programs/release': { answer: (exchange) => this.finish(exchange) },
     'GET /servers': { answer: (exchange) => this.servers(exchange) },
@@ -32,6 +35,7 @@ export class SkyRlRoutes {
   constructor(
     private readonly responder: GenerationResponder,
     private readonly passed: PassedRequests,
+    private readonly sessions: SessionSampling,
     private readonly controlPlane: ControlPlane,
   ) {}
 

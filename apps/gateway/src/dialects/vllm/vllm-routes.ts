@@ -5,13 +5,14 @@ import { ControlPlane } from '@broomwagon/generation';
 import { poolServers } from '../../fleet/pool-servers';
 import { AbortBroadcast } from '../../core/abort-broadcast';
 import { GenerationResponder } from '../../answers/generation-responder';
+import { SessionSampling } from '../../answers/session-sampling';
 import type { Exchange, Routes } from '../../http/route';
 import { sendJson } from '../../http/send-json';
 import { PassedRequests } from '../passed/passed-requests';
 import { CompletionFormat } from './completion-reply';
 import { readCompletionRequest } from './completion-request';
 import { findPassedCompletion } from './passed-completion';
-import { tokensRoute } from './passed-tokens';
+import { TOKENS_SAMPLING, tokensRoute } from './passed-tokens';
 import { buildTokenReply } from './token-reply';
 import { readTokenRequest } from './token-request';
 
@@ -23,8 +24,12 @@ const ENGINE_NAME = /^(?:chat)?cmpl-(.+?)(?:-0)?$/;
 @Injectable()
 export class VllmRoutes {
   readonly routes: Routes = {
-    'POST /inference/v1/generate': { answer: (exchange) => this.generate(exchange) },
-    'POST /v1/completions': { answer: (exchange) => this.complete(exchange) },
+    'POST /inference/v1/generate': {
+      answer: (exchange) => this.sessions.answer(exchange, TOKENS_SAMPLING, (one) => this.generate(one)),
+    },
+    'POST /v1/completions': {
+      answer: (exchange) => this.sessions.answer(exchange, {}, (one) => this.complete(one)),
+    },
     'POST /abort_requests': { answer: (exchange) => this.abort(exchange) },
     'GET /v1/models': { answer: (exchange) => this.models(exchange) },
     'GET /v1/models/{id}': { answer: (exchange) => this.model(exchange) },
@@ -34,6 +39,7 @@ export class VllmRoutes {
   constructor(
     private readonly responder: GenerationResponder,
     private readonly passed: PassedRequests,
+    private readonly sessions: SessionSampling,
     private readonly controlPlane: ControlPlane,
     private readonly aborts: AbortBroadcast,
   ) {}

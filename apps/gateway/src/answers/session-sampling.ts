@@ -1,0 +1,98 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
+import { isObject } from '@broomwagon/contracts';
+import { withRetry } from '@broomwagon/messaging';
+import { toTrajectoryId, TrajectoryStore } from '@broomwagon/state';
+import { GatewayConfig } from '../gateway.config';
+import type { Exchange } from '../http/route';
+import { namesSession, parseSession } from './placement';
+
+type Fields = Record<string, unknown>;
+
+/** How long a replica relies on an answer that no session of the pool has sampling parameters, milliseconds. */
+const RELIED_ON_MS = 1_000;
+
+/** Where the requests of a route have their sampling parameters. */
+export interface SamplingForm {
+  /** Field with the parameters, or with a list of the parameters of each prompt. Default: the body itself. */
+  parent?: string;
+  /** Names of the route for parameters, by the names of vLLM where these differ. */
+  names?: Record<string, string>;
+}
+
+/**
+ * Sets the sampling parameters of a session in each of its requests, as the gateway of rllm does: what the session has
+ * replaces what the request has.
+ */
+@Injectable()
+export class SessionSampling {
+  /** Until then no session of the pool has parameters, on the clock of `performance`. */
+  private noneUntilMs = 0;
+
+  constructor(
+    private readonly trajectories: TrajectoryStore,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /**
+   * Answers a request with the parameters of its session in its body. A request without a session, and while no session
+   * of the pool has parameters any request, costs no call of Redis.
+   * @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE if the parameters cannot be read
+   */
+  answer(exchange: Exchange, form: SamplingForm, run: (exchange: Exchange) => Promise<void>): Promise<void> {
+    const { request, caller, body } = exchange;
+    const isUnset = !namesSession(request.headers, caller, body.session_id) || performance.now() < this.noneUntilMs;
+    return isUnset ? run(exchange) : this.answerSession(exchange, form, run);
+  }
+
+  /**
+   * Waits until no replica relies on an older answer.
+   * @param ageMs how long ago a session of the pool got sampling parameters for the first time
+   */
+  async awaitReplicas(ageMs = RELIED_ON_MS): Promise<void> {
+    if (ageMs < RELIED_ON_MS) await delay(RELIED_ON_MS - ageMs);
+  }
+
+  private async answerSession(
+    exchange: Exchange,
+    form: SamplingForm,
+    run: (exchange: Exchange) => Promise<void>,
+  ): Promise<void> {
+    const { request, caller, body } = exchange;
+    const session = parseSession(request.headers, caller, body.session_id ?? undefined);
+    const parameters = session === undefined ? undefined : await this.read(session, caller.tokenId);
+    if (parameters === undefined) return run(exchange);
+    return run({ ...exchange, body: setSampling(body, parameters, form) });
+  }
+
+  private read(session: string, tokenId: string): Promise<Fields | undefined> {
+    const { pool, noServerDeadlineMs } = this.config;
+    const read = async () => {
+      const beganMs = performance.now();
+      const { sampling, isUsed } = await this.trajectories.sampling(pool, { id: toTrajectoryId(session), tokenId });
+      if (!isUsed) this.noneUntilMs = beganMs + RELIED_ON_MS;
+      return sampling;
+    };
+    // A request without the parameters of its session would be another request: it waits, as for a server.
+    return withRetry(read, { deadlineMs: noServerDeadlineMs });
+  }
+}
+
+/** The body with the parameters. */
+function setSampling(body: Fields, parameters: Fields, { parent, names = {} }: SamplingForm): Fields {
+  const nameOf = new Map(Object.entries(names));
+  const named = Object.fromEntries(
+    Object.entries(parameters).map(([name, value]) => [nameOf.get(name) ?? name, value]),
+  );
+  const set = (fields: unknown): unknown => {
+    // A value that is wrong is refused by the route.
+    if (fields !== undefined && fields !== null && !isObject(fields)) return fields;
+    const all = Object.assign({}, fields, named);
+    // The newer name of `max_tokens` would precede it.
+    if (parameters.max_tokens !== undefined) delete all.max_completion_tokens;
+    return all;
+  };
+  if (parent === undefined) return set(body) as Fields;
+  const { [parent]: given } = body;
+  return Object.assign({}, body, { [parent]: Array.isArray(given) ? given.map(set) : set(given) });
+}
