@@ -8,6 +8,11 @@ const GROUPS_PER_STEP = 12;
 /** Every other group has a sample that is ten times as long as the others. */
 const PROMPTS = dataSet(96, 4, 9);
 const MAX_SPAN = 3;
+/**
+ * Share of the time of a step that another policy must save to replace `wait`: the 1.5 % that `auto` ignores, twice and
+ * rounded up. On a slow machine calls take most of the time of a step, and no policy saves anything.
+ */
+const LEAST_SAVED = 0.04;
 
 let system: TestSystem;
 beforeAll(async () => {
@@ -37,7 +42,11 @@ it('chooses from closed rounds, explains it, and keeps its bounds while coordina
   expect(choices[0]).toEqual({ policy: 'wait', reason: 'unknown', groups: 0, frontier: [] });
   // Three rounds have 36 groups.
   expect(choices[3]!.groups).toBe(3 * GROUPS_PER_STEP);
-  expect(choices.slice(3).some(({ policy }) => policy !== 'wait')).toBe(true);
+  for (const { policy, frontier } of choices.slice(3)) {
+    if (policy !== 'wait') continue;
+    const saved = frontier.filter(({ breaks }) => breaks.length === 0).map(({ speed }) => speed - 1);
+    expect(Math.max(...saved), 'time that another policy saves').toBeLessThan(LEAST_SAVED);
+  }
   for (const [index, { policy, frontier, best }] of choices.entries()) {
     if (frontier.length === 0) continue;
     const { overProvision } = rounds[index]!.choice!;
