@@ -31,9 +31,6 @@ const TESTS_BY_REASON: Record<string, string[]> = {
     'TestWorkerFailure::test_partial_rollout_recovery[memory]',
     'TestWorkerFailure::test_partial_rollout_recovery[sqlite]',
   ],
-  'opens a session with `sampling_params`, which the gateway refuses': [
-    'test_session_params_override_client_and_inject_extra',
-  ],
 };
 
 /** Reasons by the names of the tests. */
