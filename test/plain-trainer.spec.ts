@@ -83,6 +83,28 @@ describe('a trainer with a plain client of NATS or HTTP', () => {
     expect(files().sort()).toEqual(['step-1.json', 'step-2.json']);
   });
 
+  it('that is to raise ends at a group that was dropped, and otherwise trains the others and names the group', async () => {
+    const settings = { job: 'dropping', prompts: GROUPS, groups: GROUPS, samples: SAMPLES, 'tail-policy': 'wait' };
+    const wait = { ...settings, 'over-provision': 1 };
+    // An abort of a group that is not submitted yet drops the group at its submission.
+    await system.call('request.abort', { abortId: 'a', job: 'dropping', groupId: 'prompt-1' });
+    const named = 'Group prompt-1 dropped: abort';
+    const raising = await startExampleTrainer(system, out, { ...wait, 'on-failed': 'raise' });
+    trainers.push(raising);
+    expect((await raising.exited).code).toBe(1);
+    const said = await raising.logTail(50);
+    expect([said, files()]).toEqual([expect.stringContaining(named), []]);
+    expect(said).toContain('Step 1 has lost 1 groups and is not trained');
+    const warning = await startExampleTrainer(system, out, wait);
+    trainers.push(warning);
+    // The code also says that a prompt of the data set was not trained.
+    expect((await warning.exited).code).toBe(1);
+    expect(await warning.logTail(50)).toContain(named);
+    const [{ groups, lost }] = files().map((file) => JSON.parse(readFileSync(join(out, file), 'utf8')));
+    expect(groups).toHaveLength(GROUPS - 1);
+    expect(lost).toEqual([{ groupId: 'prompt-1', state: 'dropped', reason: 'abort' }]);
+  });
+
   it('that is killed in the middle is taken over by another, which trains the rest', async () => {
     const first = await startTrainer('killed');
     await trainedSteps(2);

@@ -28,10 +28,12 @@ const { values: options } = parseArgs({
     concurrency: { type: 'string' },
     'max-tokens': { type: 'string', default: '16384' },
     seed: { type: 'string' },
+    'on-failed': { type: 'string', default: 'warn' },
     out: { type: 'string', default: 'results' },
   },
 });
 const { pool, job, out } = options;
+if (!['warn', 'raise'].includes(options['on-failed'])) throw new Error('--on-failed is warn or raise');
 const groupsPerStep = Number(options.groups);
 // A step without a group that failed for good is accepted; `replace` would wait for another group.
 const policy = {
@@ -272,15 +274,26 @@ async function readResults({ roundId, weightVersion }) {
   }
 }
 
-/** Groups that ended without training: failed, or dropped by an abort or a timeout. Printed with their reasons. */
+/** Ids of all groups whose end was printed. */
+const printed = new Set();
+
+/**
+ * Groups that ended without training: failed, or dropped by an abort or a timeout. Printed with their reasons. Without a
+ * round: groups that ended after the last step.
+ */
 async function readLost(roundId) {
   const lost = [];
   for (let cursor = 0; cursor !== undefined;) {
-    const page = await call('group.list', { job, roundId, set: 'lost', cursor });
+    const page = await call('group.list', { job, roundId, set: 'lost', cursor }).catch((error) => {
+      if (error.code !== 'ROUND_NOT_FOUND' || roundId) throw error;
+      return { groups: [] };
+    });
     lost.push(...page.groups);
     ({ cursor } = page);
   }
   for (const { groupId, state, reason, message, requestId } of lost) {
+    if (printed.has(groupId)) continue;
+    printed.add(groupId);
     console.error(`Group ${groupId} ${state}: ${reason} ${requestId ?? ''} ${message ?? ''}`);
   }
   return lost.map(({ groupId, state, reason, requestId }) => ({ groupId, state, reason, requestId }));
@@ -289,11 +302,17 @@ async function readLost(roundId) {
 /** One training step. False if all groups are trained. */
 async function trainStep() {
   round ??= await openRound();
-  if (!round) return false;
+  if (!round) {
+    if (trainerEpoch) await readLost();
+    return false;
+  }
   const { roundId, step, kind } = round;
   await submitRest(round);
   const { groups, cursor } = await readResults(round);
   const lost = await readLost(roundId);
+  if (lost.length > 0 && options['on-failed'] === 'raise') {
+    throw new Error(`Step ${step} has lost ${lost.length} groups and is not trained (--on-failed raise)`);
+  }
   // "Training" writes the batch of the step to a file, atomically. After a crash it writes the same file again.
   // The temporary name contains the epoch, because a fenced trainer may continue here.
   const part = `${fileOf(step)}.${trainerEpoch}.part`;

@@ -11,7 +11,7 @@ import { rebalanceSettings } from './options/rebalance-options';
 import { toTailPolicy } from './options/tail-options';
 import type { TrainerOptions } from './options/trainer-options';
 import { ProgressDisplay } from './progress/progress-display';
-import { renderMissing, renderReconciled, renderStep } from './progress/progress-view';
+import { renderLost, renderMissing, renderReconciled, renderStep } from './progress/progress-view';
 import { EXAMPLE_PROMPTS } from './prompts/data-set';
 import type { PromptRecord } from '../../reference-trainer/src/prompts/prompt-record';
 import { sumEngineSeconds, invalidities, computeSpeedup, computeTailShare } from './report/arithmetic';
@@ -133,6 +133,7 @@ export class ReferenceRun {
         onCancelled: (roundId) => display.say(`Round ${roundId} was cancelled; what is left of it is in the next one.`),
         onMissing: (ids) =>
           display.say(`The payload store has lost payloads of ${ids.join(', ')}: these groups are submitted again`),
+        onLost: (groups) => display.say(renderLost(groups)),
         onReconciled: (lost) => display.say(renderReconciled(lost)),
       },
     );

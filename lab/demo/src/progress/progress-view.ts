@@ -1,4 +1,5 @@
 import { cutText, type RoundStatus } from '@broomwagon/contracts';
+import type { LostGroup } from '../../../reference-trainer/src/loop/lost-groups';
 import type { Reconciled } from '../../../reference-trainer/src/loop/reconcile';
 import type { StepReport } from '../../../reference-trainer/src/loop/step-report';
 
@@ -15,6 +16,7 @@ export interface ProgressView extends Pick<RoundStatus, ShownStatus> {
 
 const BAR_WIDTH = 28;
 const SHOWN_SERVERS = 16;
+const SHOWN_LOST = 3;
 
 /** Renders the view as lines narrower than `columns`. */
 export function renderProgress(view: ProgressView, columns: number): string[] {
@@ -47,6 +49,16 @@ export function renderStep(policy: string, step: StepReport, steps: number): str
 export function renderReconciled({ lostSteps, lostGroups }: Pick<Reconciled, 'lostSteps' | 'lostGroups'>): string {
   const steps = lostSteps.length === 0 ? 'no trained step' : `the trained steps ${lostSteps.join(', ')}`;
   return `Redis was restarted or lost its last changes: ${steps} and ${lostGroups} submitted groups are sent again`;
+}
+
+/** Renders groups that ended without training, with their reasons. */
+export function renderLost(groups: readonly LostGroup[]): string {
+  const named = groups.slice(0, SHOWN_LOST).map(({ groupId, state, reason, requestId, message }) => {
+    const sample = requestId === undefined ? '' : ` for ${requestId}`;
+    return `${groupId} ${state}${sample} (${reason}${message === undefined ? '' : `: ${message}`})`;
+  });
+  const more = groups.length > SHOWN_LOST ? `; and ${groups.length - SHOWN_LOST} more` : '';
+  return `Groups that ended without training: ${named.join('; ')}${more}`;
 }
 
 /** Renders the list of prompts that failed for good or were dropped. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ProgressDisplay } from './progress-display';
-import { renderProgress, renderReconciled, renderStep, type ProgressView } from './progress-view';
+import { renderLost, renderProgress, renderReconciled, renderStep, type ProgressView } from './progress-view';
 
 const view: ProgressView = {
   policy: 'resume',
@@ -87,4 +87,19 @@ it('prints the steps and groups that Redis had lost', () => {
     /the trained steps 3, 4 and 2 submitted groups/,
   );
   expect(renderReconciled({ lostSteps: [], lostGroups: 0 })).toMatch(/no trained step and 0 submitted groups/);
+});
+
+it('names the first groups that ended without training, with their reasons', () => {
+  const dropped = { groupId: 'p2', state: 'dropped', reason: 'timeout' };
+  const failed = {
+    groupId: 'p1',
+    state: 'failed',
+    reason: 'engine-rejected',
+    requestId: 'j/p1/0',
+    message: 'too long',
+  };
+  expect(renderLost([failed, dropped])).toBe(
+    'Groups that ended without training: p1 failed for j/p1/0 (engine-rejected: too long); p2 dropped (timeout)',
+  );
+  expect(renderLost(Array.from({ length: 5 }, () => dropped))).toMatch(/; p2 dropped \(timeout\); and 2 more$/);
 });

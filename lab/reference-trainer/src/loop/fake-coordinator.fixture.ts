@@ -127,7 +127,7 @@ export class FakeCoordinator {
       case 'weights.commit':
         return {};
       case 'group.list':
-        return { groups: this.current().failed.map((groupId) => ({ groupId })) };
+        return { groups: this.current().failed.map((groupId) => this.lost(groupId)) };
       case 'payload.put':
         return this.put(body as never);
       case 'payload.get':
@@ -206,7 +206,7 @@ export class FakeCoordinator {
       heldGroups: 0,
       wastedTokens: 0,
       wastedByReason: {},
-      returnedAttempts: { payload: round.failed.filter((groupId) => this.losingPrompts.has(groupId)).length },
+      returnedAttempts: {},
       settled: true,
       openedAtMs: 0,
     };
@@ -291,6 +291,11 @@ export class FakeCoordinator {
       countedGroups: groups.length,
       unknown: groupIds.filter((groupId) => !this.groups.has(groupId)),
     };
+  }
+
+  private lost(groupId: string) {
+    const reason = this.losingPrompts.has(groupId) ? 'payload' : 'engine-rejected';
+    return { groupId, state: 'failed', reason, requestId: `${groupId}/0` };
   }
 
   private put(chunk: { groupId: string; name: string; chunkIndex: number; chunkCount: number; data: string }): unknown {

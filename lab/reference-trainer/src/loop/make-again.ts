@@ -1,20 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  BroomwagonError,
-  LIMITS,
-  type Epoch,
-  type GroupId,
-  type JobId,
-  type ListGroupsReply,
-  type RoundId,
-  type RoundStatus,
-} from '@broomwagon/contracts';
+import { BroomwagonError, LIMITS, type Epoch, type GroupId, type JobId, type RoundId } from '@broomwagon/contracts';
 import type { Operations } from './operations';
 import { splitPages } from './pages';
 
 const POLL_MS = 100;
 const DEADLINE_MS = 60_000;
-const REASON = 'tokens are not in the payload store';
+/** Reason of drops of groups that this trainer submits again. */
+export const REMADE = 'tokens are not in the payload store';
 
 interface Trainer {
   job: JobId;
@@ -35,25 +27,12 @@ export async function makeGroupsAgain(
   signal?: AbortSignal,
 ): Promise<void> {
   const until = waiting(groupIds, signal);
-  await operations.call('round.cancel', { ...trainer, roundId, mode: 'requeue', reason: REASON });
+  await operations.call('round.cancel', { ...trainer, roundId, mode: 'requeue', reason: REMADE });
   await until(async () => (await operations.call('round.status', { job: trainer.job, roundId })).settled);
   for (const page of splitPages(groupIds, LIMITS.groupsPerSubmit)) {
-    await operations.call('longtail.drop', { ...trainer, groupIds: page, reason: REASON });
+    await operations.call('longtail.drop', { ...trainer, groupIds: page, reason: REMADE });
     await until(() => areForgotten(operations, trainer, page));
   }
-}
-
-/** Failed groups of a completed round, if one of them failed because of a payload. */
-export async function failedByPayload(operations: Operations, job: JobId, status: RoundStatus): Promise<GroupId[]> {
-  const { roundId, failedGroups, returnedAttempts } = status;
-  const failed: GroupId[] = [];
-  if (failedGroups === 0 || !returnedAttempts.payload) return failed;
-  for (let cursor: number | undefined = 0; cursor !== undefined;) {
-    const page: ListGroupsReply = await operations.call('group.list', { job, roundId, set: 'failed', cursor });
-    failed.push(...page.groups.map(({ groupId }) => groupId));
-    ({ cursor } = page);
-  }
-  return failed;
 }
 
 /**

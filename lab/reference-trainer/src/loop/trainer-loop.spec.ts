@@ -5,6 +5,7 @@ import { type HeldStep, listTrainedGroups } from '../results/held-step';
 import type { ResultLine } from '../results/result-line';
 import { FakeCoordinator } from './fake-coordinator.fixture';
 import { Fleet } from '../fleet/fleet';
+import type { LostGroup } from './lost-groups';
 import { Operations } from './operations';
 import { TrainerLoop } from './trainer-loop';
 import type { TrainerLoopHooks, TrainerLoopSettings } from './trainer-loop.types';
@@ -94,11 +95,17 @@ describe('the trainer loop', () => {
     for (const groupId of ['p0', 'p3', 'p8']) coordinator.losingPrompts.add(groupId);
     coordinator.failing.add('p1');
     const missing: (readonly string[])[] = [];
+    const lost: (readonly LostGroup[])[] = [];
     const results = new Map<string, readonly ResultLine[]>();
-    const loop = trainer(coordinator, { prompts: all }, results, { onMissing: (groupIds) => missing.push(groupIds) });
+    const loop = trainer(coordinator, { prompts: all }, results, {
+      onMissing: (groupIds) => missing.push(groupIds),
+      onLost: (groups) => lost.push(groups),
+    });
     await loop.run();
+    const failed = { groupId: 'p1', state: 'failed', reason: 'engine-rejected', requestId: 'p1/0' };
     expect(loop.missing).toEqual(['p1']);
-    expect(missing.flat().toSorted()).toEqual(['p0', 'p1', 'p3', 'p8']);
+    expect([lost, loop.lost]).toEqual([[[failed]], [failed]]);
+    expect(missing.flat().toSorted()).toEqual(['p0', 'p3', 'p8']);
     expect(new Set(pairs(results)).size).toBe(18);
   });
 

@@ -11,7 +11,8 @@ import { generationSeconds, tailSeconds, type DoneSample } from './tail-seconds'
 import type { StepReport } from './step-report';
 import { listTrainedGroups } from '../results/held-step';
 import { GroupSubmitter } from './group-submitter';
-import { failedByPayload, makeGroupsAgain, untilForgotten } from './make-again';
+import { type LostGroup, LostGroups } from './lost-groups';
+import { makeGroupsAgain, untilForgotten } from './make-again';
 import { openNextRound, type CurrentRound } from './open-round';
 import type { Operations } from './operations';
 import { splitPages } from './pages';
@@ -57,6 +58,7 @@ export class TrainerLoop {
   /** Groups of the last round whose prompts the payload store has lost. */
   private lostPrompts: GroupId[] = [];
   readonly counts: StepCounts;
+  private readonly lostGroups: LostGroups;
 
   /** @param operations shared with all other callers of this trainer, so that each call detects a loss */
   constructor(
@@ -67,6 +69,7 @@ export class TrainerLoop {
     const { job, prompts, held } = settings;
     this.submitter = new GroupSubmitter(operations, job, settings);
     this.record = new TrainerRecord(prompts, held);
+    this.lostGroups = new LostGroups(operations, job, hooks.onLost);
     this.counts = new StepCounts(operations, job, (step) => hooks.onStep?.(step), settings.signal);
   }
 
@@ -97,6 +100,7 @@ export class TrainerLoop {
         await this.hooks.meter?.begin();
         round ??= await this.openNext();
         if (round === undefined) {
+          await this.lostGroups.readLast();
           await this.counts.settleAll();
           return steps;
         }
@@ -124,6 +128,11 @@ export class TrainerLoop {
   /** Prompts that were not trained. At the end, these have failed for good or were dropped. */
   get missing(): GroupId[] {
     return this.record.missing;
+  }
+
+  /** Missing prompts whose groups ended without training, with the reasons. */
+  get lost(): LostGroup[] {
+    return this.lostGroups.named(this.missing);
   }
 
   /** Whether Redis has lost changes that this trainer has seen: such a loss may have caused the error. */
@@ -210,7 +219,10 @@ export class TrainerLoop {
       await this.makeAgain(round, results.missing);
       return undefined;
     }
-    this.lostPrompts = this.record.lostPrompts(await failedByPayload(this.operations, job, status));
+    const lost = await this.lostGroups.read(roundId);
+    const byPayload = lost.filter(({ state, reason }) => state === 'failed' && reason === 'payload');
+    this.lostPrompts = this.record.lostPrompts(byPayload.map(({ groupId }) => groupId));
+    this.lostGroups.report(lost.filter(({ groupId }) => !this.lostPrompts.includes(groupId)));
     const { lines } = results;
     await this.hooks.sink.writeRound(round, lines);
     this.record.trained(round.step, listTrainedGroups(lines));

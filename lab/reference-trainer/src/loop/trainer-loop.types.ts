@@ -4,6 +4,7 @@ import type { StepReport } from './step-report';
 import type { HeldStep } from '../results/held-step';
 import type { ResultSink } from '../results/result-line';
 import type { GroupSettings } from './group-submitter';
+import type { LostGroup } from './lost-groups';
 import type { Reconciled } from './reconcile';
 
 /** Settings of a trainer: its data set, and how it trains. */
@@ -50,6 +51,8 @@ export interface TrainerLoopHooks {
   onMissing?(groupIds: readonly GroupId[]): void;
   /** An operator has cancelled this round: requeued groups come back, dropped groups are missing. */
   onCancelled?(roundId: RoundId): void;
+  /** These groups have ended without training: failed, or dropped by an abort or a timeout. */
+  onLost?(groups: readonly LostGroup[]): void;
   /** Called after each step, once the cut of its round is confirmed and counted. */
   onStep?(step: StepReport): void;
 }
