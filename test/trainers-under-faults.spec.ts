@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { LengthSource } from '../lab/engine-simulator/src/tokens/length-source';
 import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults';
 import { mayLackLogprobs } from '../lab/engine-simulator/src/zoo/zoo-sets';
+import { maxFailedGroups } from './schedules/failed-groups';
 import { FaultyPool } from './schedules/faulty-pool';
 import { type Schedule, schedules, type TrainerName, TRAINERS } from './schedules/schedule';
 import { type JobEnd, ScheduleTrainers, type TrainedSample } from './schedules/schedule-trainers';
@@ -83,9 +84,15 @@ describe('trainers on engines that are busy, sick, hung, dying, slow, of other w
     job: string,
     pool: FaultyPool,
     { samples, reported }: JobEnd,
-    { trainer, stop, disturbances }: Schedule,
+    schedule: Schedule,
   ): Promise<string[]> {
+    const { trainer, stop, disturbances } = schedule;
     const faults: string[] = [];
+    const most = maxFailedGroups(schedule);
+    if (reported.length > most)
+      faults.push(`The schedule fails ${most} groups at most, and these have failed: ${JSON.stringify(reported)}`);
+    if (reported.some(({ reason }) => reason === undefined))
+      faults.push(`Groups were reported without a reason: ${JSON.stringify(reported)}`);
     const entries = disturbances.flatMap(({ what }) => (what.kind === 'zoo' ? what.entries : []));
     // The example trainer over NATS asks for no log probabilities.
     const asked = {
@@ -95,7 +102,7 @@ describe('trainers on engines that are busy, sick, hung, dying, slow, of other w
     };
     for (const prompt of PROMPTS) {
       const found = samples.filter(({ promptId }) => promptId === prompt.id);
-      const isReported = reported.includes(prompt.id);
+      const isReported = reported.some(({ groupId }) => groupId === prompt.id);
       if (isReported !== (found.length === 0))
         faults.push(`${prompt.id}: ${found.length} samples, reported: ${isReported}`);
       const indexes = found.map(({ sampleIndex }) => sampleIndex).toSorted();

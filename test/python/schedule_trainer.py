@@ -29,7 +29,7 @@ def describe(group: Group) -> list[dict[str, Any]]:
 
 async def train(job: dict[str, Any]) -> dict[str, Any]:
     samples: list[dict[str, Any]] = []
-    reported: list[str] = []
+    reported: list[dict[str, str]] = []
     async with Client(pool=job["pool"]) as client:
         rollout = client.rollout(
             job["job"],
@@ -47,7 +47,7 @@ async def train(job: dict[str, Any]) -> dict[str, Any]:
                 if group.failure is None:
                     samples += describe(group)
                 else:
-                    reported.append(group.id)
+                    reported.append({"groupId": group.id, "reason": group.failure.reason})
     return {"job": job["job"], "samples": samples, "reported": reported}
 
 

@@ -19,6 +19,8 @@ const SPEED = 100;
 const SLOW_SPEED = 0.1;
 const CALL_DEADLINE_MS = 60_000;
 const LOOK_MS = 20;
+/** More calls than a storm lasts. */
+const STORM_CALLS = 1_000_000;
 /** A deadline that passes while the trainer loads. */
 const SHORT_DEADLINE_MS = 1_000;
 
@@ -113,12 +115,17 @@ export class FaultyPool {
     return isTrue ? [] : [`versions ${from} to ${to} of ${serverId}, whose weights were ${JSON.stringify(spans)}`];
   }
 
+  private get urls(): string[] {
+    return this.engines.map(({ url }) => url);
+  }
+
   private call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
     return this.client.callWithRetry(this.name, operation, body, { deadlineMs: CALL_DEADLINE_MS });
   }
 
   private async apply(what: Disturbance): Promise<void> {
     if (what.kind === 'weights') return this.changeWeights(what);
+    if (what.kind === 'storm') return this.storm(what);
     const engine = this.engines[what.server]!;
     switch (what.kind) {
       case 'calls':
@@ -137,6 +144,13 @@ export class FaultyPool {
       case 'death':
         return this.restart(what.server, what.forMs);
     }
+  }
+
+  private async storm({ status, forMs }: Extract<Disturbance, { kind: 'storm' }>): Promise<void> {
+    const { urls } = this;
+    await Promise.all(urls.map((url) => inject(url, { kind: `error-${status}`, count: STORM_CALLS })));
+    await delay(forMs);
+    await Promise.all(urls.map((url) => inject(url, { kind: 'none' })));
   }
 
   private behave({ server, entries, at, count }: Extract<Disturbance, { kind: 'zoo' }>): Promise<void> {
@@ -228,7 +242,7 @@ export class FaultyPool {
   }
 
   private async received(): Promise<number> {
-    const states = await Promise.all(this.engines.map(({ url }) => fetchState(url)));
+    const states = await Promise.all(this.urls.map((url) => fetchState(url)));
     return states.reduce((sum, { requests }) => sum + requests.received, 0);
   }
 }

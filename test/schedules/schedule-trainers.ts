@@ -38,8 +38,8 @@ export interface TrainedSample {
 /** Result of a job at its trainer. */
 export interface JobEnd {
   samples: TrainedSample[];
-  /** Groups that were reported to the trainer as failed or dropped. */
-  reported: string[];
+  /** Groups that were reported to the trainer as failed or dropped, with the reasons. */
+  reported: { groupId: string; reason?: string }[];
 }
 
 type Train = (
@@ -91,7 +91,8 @@ export class ScheduleTrainers {
       { sink: { writeRound: async (_, lines) => void samples.push(...(lines as unknown as TrainedSample[])) } },
     );
     await loop.run();
-    return { samples, reported: loop.missing };
+    const { missing, lost } = loop;
+    return { samples, reported: missing.map((groupId) => lost.find((one) => one.groupId === groupId) ?? { groupId }) };
   };
 
   /** docs/protocol/examples/trainer.mjs, in a thread. */
@@ -126,15 +127,15 @@ export class ScheduleTrainers {
       .map((file) => JSON.parse(readFileSync(join(out, file), 'utf8')) as ExampleStep);
     // The log also names groups that ended after the last step.
     const missing = /^Not trained: (.*)$/m.exec(said)?.[1]?.split(' ') ?? [];
+    const reasons = new Map([...said.matchAll(/^Group (\S+) \w+: (\S+)/gm)].map(([, id, reason]) => [id!, reason!]));
+    for (const { groupId, reason } of steps.flatMap(({ lost }) => lost)) reasons.set(groupId, reason);
     const samples = steps.flatMap(({ groups }) =>
       groups.flatMap(({ groupId, samples: all }) =>
         all.map(({ tokens, ...sample }) => ({ ...sample, promptId: groupId, tokenIds: tokens })),
       ),
     );
-    return {
-      samples,
-      reported: [...new Set([...steps.flatMap(({ lost }) => lost.map(({ groupId }) => groupId)), ...missing])],
-    };
+    const reported = [...new Set([...reasons.keys(), ...missing])];
+    return { samples, reported: reported.map((groupId) => ({ groupId, reason: reasons.get(groupId) })) };
   };
 
   private readonly runPython: Train = (pool, job, prompts, { policy, stop }) => {
@@ -179,5 +180,5 @@ function buildSampling(stop: string | undefined): object {
 
 interface ExampleStep {
   groups: { groupId: string; samples: (Omit<TrainedSample, 'promptId' | 'tokenIds'> & { tokens: number[] })[] }[];
-  lost: { groupId: string }[];
+  lost: { groupId: string; reason: string }[];
 }

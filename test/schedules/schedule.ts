@@ -12,8 +12,10 @@ export type TrainerName = (typeof TRAINERS)[number];
 
 /** Faults by which the next generate calls of an engine get no response (`FAULT_KINDS` of the simulator). */
 const REFUSALS = ['error-429', 'error-500', 'error-400', 'html', 'hang', 'close'] as const;
+/** Statuses with which all engines of a pool may refuse calls at the same time. */
+export const STORM_STATUSES = [429, 500, 503] as const;
 /** Faults of responses, in which the simulator ignores stop texts. */
-const CALL_FAULTS = [
+export const CALL_FAULTS = [
   ...REFUSALS,
   'close-mid-stream',
   'end-mid-stream',
@@ -25,6 +27,7 @@ const CALL_FAULTS = [
   'late',
   'abort-500',
 ] as const;
+export type CallFault = (typeof CALL_FAULTS)[number];
 /** Behaviours of the zoo that an engine can begin and end while it runs, in responses without tool calls. */
 const ENTRIES = ZOO.filter(
   ({ name, server, form, isAlone, isAboutTools }) =>
@@ -35,7 +38,7 @@ const NOT_FIRST = 'unhealthy-while-streaming';
 
 /** Disturbance of one engine, or change of the weights of all engines. */
 export type Disturbance =
-  | { kind: 'calls'; server: number; fault: (typeof CALL_FAULTS)[number]; count: number; afterTokens: number }
+  | { kind: 'calls'; server: number; fault: CallFault; count: number; afterTokens: number }
   /** Behaviours of the zoo from the token (for `cut-at-byte`: byte) `at` on. The next `count` calls may fail by them. */
   | { kind: 'zoo'; server: number; entries: string[]; at: number; count: number }
   /** `/health` answers 503 for this long. */
@@ -43,6 +46,8 @@ export type Disturbance =
   | { kind: 'slow'; server: number; forMs: number }
   /** The engine ends, and is started again after this long. */
   | { kind: 'death'; server: number; forMs: number }
+  /** All engines refuse every call with this status for this long, and serve again afterwards. */
+  | { kind: 'storm'; status: (typeof STORM_STATUSES)[number]; forMs: number }
   /**
    * New weights. `commit`: the engines in `late` get and report them only after the commit. `deadline`: the trainer
    * loads all engines but these, reports nothing until the deadline has passed, and then begins again.
@@ -67,7 +72,7 @@ const server = fc.nat({ max: SERVERS - 1 });
 const count = fc.integer({ min: 1, max: 4 });
 const forMs = fc.integer({ min: 50, max: 1_500 });
 
-const calls = (faults: readonly (typeof CALL_FAULTS)[number][]): fc.Arbitrary<Disturbance> =>
+const calls = (faults: readonly CallFault[]): fc.Arbitrary<Disturbance> =>
   fc.record({
     kind: fc.constant('calls' as const),
     server,
@@ -79,6 +84,14 @@ const calls = (faults: readonly (typeof CALL_FAULTS)[number][]): fc.Arbitrary<Di
 const others: fc.WeightedArbitrary<Disturbance>[] = [
   { weight: 4, arbitrary: server.chain(drawZoo) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('unhealthy', 'slow', 'death'), server, forMs }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('storm' as const),
+      status: fc.constantFrom(...STORM_STATUSES),
+      forMs: fc.integer({ min: 500, max: 4_000 }),
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({

@@ -1,7 +1,8 @@
 /** Faults that tests can inject into the next generate requests. */
 export const FAULT_KINDS = [
-  /** Answers 500, 429 or 400 with a JSON error. */
+  /** Answers 500, 503, 429 or 400 with a JSON error. */
   'error-500',
+  'error-503',
   'error-429',
   'error-400',
   /** Answers 200 with a page of HTML, as a misconfigured proxy does. */
