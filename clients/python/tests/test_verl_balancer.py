@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from conftest import until
 
 from broomwagon import InvalidArgument
 from broomwagon.lease import Lease
-from broomwagon.verl import _servers
+from broomwagon.verl import _callers, _servers
 from broomwagon.verl import balancer as module
 from broomwagon.verl.balancer import Balancer
 
@@ -139,6 +140,81 @@ async def test_the_end_of_all_servers_ends_the_acquires_that_wait(make: Any) -> 
     for acquire in (second, balancer.acquire_server("third")):
         with pytest.raises(RuntimeError, match="No available servers in load balancer"):
             await acquire
+
+
+class Caller:
+    """Acquires and releases as verl's client does. As in Ray, arguments and results of calls are pickled."""
+
+    def __init__(self, balancer: Balancer) -> None:
+        self.balancer = balancer
+        self.releases: list[asyncio.Future[None]] = []
+
+    async def generate(self, request_id: str, work: Any) -> None:
+        server_id, _ = pickle.loads(pickle.dumps(await self.balancer.acquire_server(request_id)))
+        try:
+            await work()
+        finally:
+            self._release_server(server_id)
+
+    def _release_server(self, server_id: str) -> None:
+        returned = pickle.loads(pickle.dumps(server_id))
+        self.releases.append(asyncio.ensure_future(self.balancer.release_server(returned)))
+
+
+class CallerOfUser(Caller):
+    def _release_server(self, server_id: str) -> None:
+        super()._release_server(server_id)
+
+
+async def fails() -> None:
+    raise OSError("the engine has died")
+
+
+async def is_cancelled() -> None:
+    raise asyncio.CancelledError
+
+
+async def answers() -> None:
+    pass
+
+
+async def answer_after_another_error(caller: Caller, request_id: str, work: Any) -> None:
+    try:
+        raise OSError("a tool has failed")
+    except OSError:
+        await caller.generate(request_id, work)
+
+
+@pytest.mark.short
+@pytest.mark.parametrize("kind", [Caller, CallerOfUser])
+@pytest.mark.parametrize(
+    "generate, work, counts",
+    [
+        (Caller.generate, fails, True),
+        (Caller.generate, is_cancelled, False),
+        (Caller.generate, answers, False),
+        (answer_after_another_error, answers, False),
+    ],
+)
+async def test_calls_that_fail_count_against_their_servers(
+    make: Any, monkeypatch: pytest.MonkeyPatch, kind: Any, generate: Any, work: Any, counts: bool
+) -> None:
+    class NoRenewals:
+        def add(self, number: int) -> None: ...
+        def drop(self, number: int) -> None: ...
+
+    monkeypatch.setitem(_callers._renewals, b"actor", NoRenewals())
+    balancer = make("a:1", "b:1")
+    balancer._held._balancer = b"actor"
+    caller = kind(balancer)
+    await asyncio.gather(*(generate(caller, f"r{n}", work) for n in range(10)), return_exceptions=True)
+    await asyncio.gather(*caller.releases)
+    assert await balancer.get_total_inflight() == 0
+    assert balancer._client
+    servers = (await balancer._client.call("server.list", {}))["servers"]
+    states = [each["state"] for each in servers if _servers.verl_id(each["serverId"], balancer._id)]
+    # The load-balancer withholds servers after five failures in a row, and leaves half of the servers of the pool.
+    assert ("suspect" in states) == counts
 
 
 async def test_requests_of_a_removed_server_do_not_count(make: Any) -> None:

@@ -34,12 +34,15 @@ class FakeServerActor:
         #: Each request stops when prompt and response have so many tokens.
         self._limit = 10**9
         self._raised = asyncio.Event()
+        self._fails = False
 
     async def generate(self, request_id: str, prompt_ids: list[int], sampling_params: dict[str, Any], **_: Any) -> Any:
         # This import takes long, and actors that do not generate do not need it.
         from verl.workers.rollout.replica import TokenOutput
 
         self.ids.append(request_id)
+        if self._fails:
+            raise RuntimeError("EngineCore has died")
         # An abort before the request is registered below does not find it.
         await asyncio.wait_for(self._may_run.wait(), MAX_WAIT)
         aborted = self.engine.aborted[request_id] = asyncio.Event()
@@ -64,6 +67,10 @@ class FakeServerActor:
             routed_experts=np.arange(len(prompt_ids) + len(tokens)).reshape(-1, 1, 1),
             extra_fields={"global_steps": self.step},
         )
+
+    async def fail(self) -> None:
+        """Each further call raises an error."""
+        self._fails = True
 
     async def limit(self, tokens: int) -> None:
         """Requests stop when prompt and response have this many tokens; `raise_limit` lets them go on."""

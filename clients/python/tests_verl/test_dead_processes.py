@@ -16,6 +16,7 @@ from fake_engine import FakeServer
 from test_client import CONFIG, PROMPT, RESPONSE, generating, in_flight, is_idle
 from verl.workers.rollout.llm_server import LLMServerClient
 
+from broomwagon import Client
 from broomwagon.verl.client import LeasedClient, LeasedFullyAsyncClient
 
 pytest_plugins = ["cluster"]
@@ -70,6 +71,22 @@ async def test_a_dead_server_is_removed_with_its_requests(fleet: Any, kind: Any)
     assert tokens == [RESPONSE] * (3 if kind is LLMServerClient else 4)
     await asyncio.gather(*(generating(client, f"new-{n}") for n in range(8)))
     await until(lambda: is_idle(balancer))
+    await close(client)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_calls_that_fail_count_against_their_server(fleet: Any, kind: Any) -> None:
+    balancer, servers = fleet
+    await asyncio.gather(*(server.fail.remote() for server in servers.values()))
+    client = kind(CONFIG, balancer)
+    # Five failures in a row make a server suspect; half of the servers are left.
+    outputs = await asyncio.gather(*(generating(client, f"r{n}") for n in range(20)), return_exceptions=True)
+    assert all(isinstance(output, ray.exceptions.RayTaskError) for output in outputs)
+    await until(lambda: is_idle(balancer))
+    pool = (await balancer.get_route.remote())["client"]
+    async with Client(**pool) as own:
+        states = [server["state"] for server in (await own.call("server.list", {}))["servers"]]
+    assert states.count("suspect") == 2
     await close(client)
 
 

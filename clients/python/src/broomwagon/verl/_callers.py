@@ -2,14 +2,17 @@
 
 Neither Ray nor the clients of verl tell an actor who calls it. Therefore the server id that `acquire_server` returns
 registers itself in the process in which Ray unpickles it. That process renews its requests with one call in
-`RENEWAL_INTERVAL`, until it passes the id to `release_server`.
+`RENEWAL_INTERVAL`, until it passes the id to `release_server`. On this way the id also says whether the call has
+failed, which counts against the server.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 #: Seconds between two renewals of a process.
@@ -48,13 +51,14 @@ class HeldServerId(str):
 
     def __reduce__(self) -> tuple[Any, ...]:
         self.renewals.drop(self.number)
-        return _return, (str(self), self.number)
+        return _return, (str(self), self.number, has_call_failed())
 
 
 class ReturnedServerId(str):
     """A server id that has returned to the balancer."""
 
     number: int
+    has_failed: bool
 
 
 class Renewals:
@@ -111,10 +115,25 @@ def _arrive(server_id: str, number: int, balancer: Any) -> HeldServerId:
     return held
 
 
-def _return(server_id: str, number: int) -> ReturnedServerId:
+def _return(server_id: str, number: int, has_failed: bool) -> ReturnedServerId:
     returned = ReturnedServerId(server_id)
-    returned.number = number
+    returned.number, returned.has_failed = number, has_failed
     return returned
+
+
+def has_call_failed() -> bool:
+    """Whether the call that `_release_server` ends has raised an exception; a cancelled call has not. verl releases in
+    a `finally` of the method that has called the engine, and names no outcome. The exception of another method, which
+    an agent loop may handle by another call, does not count."""
+    error = sys.exc_info()[1]
+    frame: FrameType | None = sys._getframe()
+    # A subclass may call the method of its base.
+    for is_release in (False, True):
+        while frame is not None and (frame.f_code.co_name == "_release_server") is is_release:
+            frame = frame.f_back
+    if frame is None or not isinstance(error, Exception) or error.__traceback__ is None:
+        return False
+    return error.__traceback__.tb_frame is frame
 
 
 def own_actor() -> Any:

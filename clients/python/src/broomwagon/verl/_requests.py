@@ -50,7 +50,7 @@ class HeldRequests:
         self._held.setdefault(server_id, {})[number] = HeldRequest(request_id, holding, given, time.monotonic())
         return server_id if self._balancer is None else given
 
-    def release(self, server_id: str, request_id: str | None) -> HeldRequest | None:
+    def release(self, server_id: str, request_id: str | None, *, failed: bool = False) -> HeldRequest | None:
         """Ends the request of the returned id; with a plain id the oldest one of `request_id`, or the oldest of all.
         None if there is no such request."""
         held = self._held.get(server_id, {})
@@ -60,7 +60,7 @@ class HeldRequests:
             number = next(numbers, None)
         request = None if number is None else held.pop(number, None)
         if request is not None:
-            self.end(request.holding)
+            self.end(request.holding, failed=failed)
         return request
 
     def drop(self, server_id: str, *, failed: bool = False) -> None:

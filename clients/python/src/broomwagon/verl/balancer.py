@@ -107,8 +107,9 @@ class Balancer(Steps):
     async def release_server(self, server_id: str, request_id: str | None = None) -> None:
         """Ends the request for which `acquire_server` has returned this server id. A server id that is a plain text
         ends the oldest request of that id on the server, or its oldest request. Without one nothing changes."""
-        request = self._held.release(server_id, request_id)
-        if request is not None and time.monotonic() - request.began_at < SHORT_REQUEST:
+        has_failed = getattr(server_id, "has_failed", False)
+        request = self._held.release(server_id, request_id, failed=has_failed)
+        if request is not None and (has_failed or time.monotonic() - request.began_at < SHORT_REQUEST):
             self._actors.nudge(server_id)
 
     async def renew_requests(self, numbers: list[int]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServer
 
 from .. import errors
 from ..client import Client
+from ._callers import has_call_failed
 from ._failures import FailedSample
 from ._groups import CutGroups, prompt_group
 from ._opening import Opening
@@ -248,9 +248,7 @@ class LeasedClient(LLMServerClient):
             turns[turn.request_id].discard(turn)
             if not turns[turn.request_id]:
                 del turns[turn.request_id]
-        # verl calls it in a `finally`.
-        kind = sys.exc_info()[0]
-        turn.end(failed=kind is not None and issubclass(kind, Exception))
+        turn.end(failed=has_call_failed())
         self._on_complete(turn.request_id)
 
     def _vllm_request_id(self, request_id: str) -> str:
