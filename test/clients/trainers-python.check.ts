@@ -1,6 +1,10 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { EngineDialect } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { inject } from '../../lab/engine-simulator/src/test-engine';
+import { pythonBlocks, pythonEnvironment } from '../python/pytest';
 import { Gateway } from '../system/gateway';
 import { ServiceBench } from '../system/service-bench';
 import { printedBy, python, startScript } from './python';
@@ -98,8 +102,20 @@ describe.skipIf(python === undefined)('the own HTTP client', () => {
   });
 });
 
+const absent = (checkout: string | undefined, name: string) =>
+  checkout === undefined ? ` (skipped: ${name}_CHECKOUT names no checkout)` : '';
+
+/** Release of a package of a trainer. */
+const requirement = (name: string): string =>
+  new RegExp(`^${name}==([\\d.]+)`, 'm').exec(readFileSync('test/clients/trainers/requirements.txt', 'utf8'))![1]!;
+
 describe.skipIf(python === undefined)('the own configuration code', () => {
-  const read = async (script: string, lines: string[]) => printedBy(await startScript(`trainers/${script}`, lines));
+  const folder = mkdtempSync(join(tmpdir(), 'broomwagon-trainers-'));
+  const file = (name: string) => join(folder, name);
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const read = async (script: string, lines: string[], environment?: Record<string, string>) =>
+    printedBy(await startScript(`trainers/${script}`, lines, environment));
 
   it('of SkyRL takes the lines of README.md', async () => {
     const lines = readmeLines('SkyRL');
@@ -107,6 +123,49 @@ describe.skipIf(python === undefined)('the own configuration code', () => {
     const [colocation, ...others] = lines;
     expect(colocation).toBe('trainer.placement.colocate_all=false');
     expect((await read('skyrl_config.py', others)).error).toContain('colocate_all=true');
+  });
+
+  it('of OpenRLHF takes the agent of its guide', async () => {
+    const guide = readFileSync('docs/trainers/openrlhf.md', 'utf8');
+    expect(guide).toContain(`OpenRLHF ${requirement('openrlhf')}`);
+    const [option, path] = /^--.*$/m.exec(guide)![0].split(' ');
+    expect(path).toBe('/path/agent.py');
+    const [agent] = pythonBlocks('docs/trainers/openrlhf.md');
+    writeFileSync(file('agent.py'), agent!);
+    const models = ['--actor.model_name_or_path', 'my-model', '--reward.model_name_or_path', 'my-model'];
+    const { PYTHONPATH } = pythonEnvironment().env;
+    const printed = await read('openrlhf_config.py', [...models, option!, file('agent.py')], { PYTHONPATH });
+    expect(printed).toMatchObject({ agent: file('agent.py'), reward: ['agent'] });
+    expect(printed.bases).toContain('MultiTurnAgentExecutor');
+  });
+
+  const prime = process.env.PRIME_RL_CHECKOUT;
+  it.skipIf(prime === undefined)(`of prime-rl takes the lines of README.md${absent(prime, 'PRIME_RL')}`, async () => {
+    const readSettings = (lines: readonly string[]) => {
+      writeFileSync(file('rl.toml'), lines.join('\n'));
+      return read('prime_config.py', [file('rl.toml')]);
+    };
+    const lines = readmeLines('prime-rl');
+    const url = 'http://127.0.0.1:30000/v1';
+    const headers = { 'X-Broomwagon-Job': 'run-1' };
+    const client = { url, key: 'BROOMWAGON_KEY', headers, adminUrls: null, startsEngines: false };
+    expect(await readSettings(lines)).toEqual(client);
+    // With engines of its own, prime-rl sends updates past the gateway, as README.md explains.
+    const { adminUrls, startsEngines } = await readSettings([...lines, '[inference]']);
+    expect([adminUrls, startsEngines]).toEqual([[expect.stringContaining('localhost')], true]);
+    const misspelled = lines.map((line) => line.replace('base_url', 'base_ulr'));
+    expect((await readSettings(misspelled)).error).toContain('base-ulr');
+  });
+
+  const slime = process.env.SLIME_CHECKOUT;
+  it.skipIf(slime === undefined)(`of slime takes the lines of README.md${absent(slime, 'SLIME')}`, async () => {
+    const [ip, port, policy] = readmeLines('slime').map((line) => line.split(' '));
+    expect(await read('slime_config.py', [...ip!, ...port!])).toMatchObject({ ip: '127.0.0.1', port: 30_000 });
+    // The router package of slime's images, which no package index has, knows this policy.
+    expect(policy).toEqual(['--router-policy', 'consistent_hashing']);
+    expect((await read('slime_config.py', policy!)).error).toContain("invalid choice: 'consistent_hashing'");
+    const version = requirement('sglang-router');
+    expect(readFileSync('README.md', 'utf8')).toContain(`\`sglang-router\` ${version} of the package index refuses`);
   });
 
   it('of AReaL takes the lines of README.md', async () => {
