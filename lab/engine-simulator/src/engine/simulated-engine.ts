@@ -11,7 +11,7 @@ import type {
   SimulatedEngineOptions,
   TokenSink,
 } from './simulated-engine.types';
-import { WallClock } from './wall-clock';
+import { newClock, type WallClock } from './wall-clock';
 
 interface Live extends EngineRequest {
   key: string;
@@ -26,8 +26,6 @@ interface Live extends EngineRequest {
 
 export type EngineLoad = SimulatedEngine['load'];
 
-/** Most ticks that one step may make up for. */
-const MAX_STEP_TICKS = 5;
 const RECENT = 256;
 
 /** One simulated engine: the batching model on a wall clock, with its requests. */
@@ -295,12 +293,4 @@ export class SimulatedEngine implements LockstepMember {
       weightVersions: [live.cameWith, this.weightVersion ?? null],
     };
   }
-}
-
-/** Creates a clock that starts now, for one engine or a group. */
-export function newClock(
-  { speed, tickMs }: Pick<SimulatedEngineOptions, 'speed' | 'tickMs'>,
-  nowMs: number,
-): WallClock {
-  return new WallClock(speed, MAX_STEP_TICKS * tickMs, nowMs);
 }

@@ -1,3 +1,6 @@
+/** Most ticks that one step may make up for. */
+const MAX_STEP_TICKS = 5;
+
 /**
  * Converts wall time into simulated time for one engine. Simulated time may not jump: when the process was delayed by
  * more than maxStepMs, the rest is lost rather than made up for, because all clients would see responses that
@@ -31,4 +34,9 @@ export class WallClock {
   get lagShare(): number {
     return this.busyMs === 0 ? 0 : this.lostMs / this.busyMs;
   }
+}
+
+/** Creates a clock that starts now, for one engine or a group; `speed` in simulated seconds per wall second. */
+export function newClock({ speed, tickMs }: { speed: number; tickMs: number }, nowMs: number): WallClock {
+  return new WallClock(speed, MAX_STEP_TICKS * tickMs, nowMs);
 }

@@ -1,4 +1,5 @@
-import type { RoundKind } from '@broomwagon/contracts';
+import type { RoundKind, RoundStatus } from '@broomwagon/contracts';
+import { generationSeconds, tailSeconds, type DoneSample } from './tail-seconds';
 
 /** Measurements of one training step. */
 export interface StepReport {
@@ -26,4 +27,39 @@ export interface StepReport {
   slowestGenerationSeconds: number;
   /** Time that the busiest engine worked, by its own clock, seconds; null when it could not be measured. */
   engineSeconds: number | null;
+}
+
+/**
+ * Builds the report of a step whose results are written now.
+ * @param status last status of the round
+ * @param times start and completion of the round by `performance.now()`, and the work of the engines meanwhile
+ */
+export function measureStep(
+  { step, roundId, kind }: Pick<StepReport, 'step' | 'roundId' | 'kind'>,
+  status: RoundStatus,
+  doneSamples: readonly DoneSample[],
+  {
+    startedMs,
+    completedMs,
+    engines,
+  }: { startedMs: number; completedMs: number; engines: Pick<StepReport, 'idleShare' | 'engineSeconds'> },
+): StepReport {
+  const wallSeconds = (performance.now() - startedMs) / 1_000;
+  const lastSeconds = tailSeconds(doneSamples, completedMs);
+  const { mean, slowest } = generationSeconds(doneSamples, startedMs);
+  return {
+    step,
+    roundId,
+    kind,
+    groupsAccepted: status.acceptedGroups,
+    requestsDone: status.requestsDone,
+    requestsCut: status.requestsCut,
+    groupsRequeued: status.groupsRequeued,
+    wallSeconds,
+    tailSeconds: lastSeconds,
+    tailShare: lastSeconds / wallSeconds,
+    meanGenerationSeconds: mean,
+    slowestGenerationSeconds: slowest,
+    ...engines,
+  };
 }

@@ -7,8 +7,8 @@ import {
   LIMITS,
   type RoundStatus,
 } from '@broomwagon/contracts';
-import { generationSeconds, tailSeconds, type DoneSample } from './tail-seconds';
-import type { StepReport } from './step-report';
+import { measureStep, type StepReport } from './step-report';
+import type { DoneSample } from './tail-seconds';
 import { listTrainedGroups } from '../results/held-step';
 import { GroupSubmitter } from './group-submitter';
 import { type LostGroup, LostGroups } from './lost-groups';
@@ -212,7 +212,6 @@ export class TrainerLoop {
       for (const look of await Promise.allSettled(looks)) if (look.status === 'rejected') throw look.reason;
     }
     const completedMs = performance.now();
-    const { mean, slowest } = generationSeconds(doneSamples, startedMs);
     const engines = (await this.hooks.meter?.end()) ?? { idleShare: null, engineSeconds: null };
     await this.readToEnd(roundId, results);
     if (results.missing.length > 0) {
@@ -228,23 +227,7 @@ export class TrainerLoop {
     this.record.trained(round.step, listTrainedGroups(lines));
     this.givenUp = 0;
     this.reconciles = 0;
-    const wallSeconds = (performance.now() - startedMs) / 1_000;
-    const lastSeconds = tailSeconds(doneSamples, completedMs);
-    return {
-      step: round.step,
-      roundId,
-      kind: round.kind,
-      groupsAccepted: status.acceptedGroups,
-      requestsDone: status.requestsDone,
-      requestsCut: status.requestsCut,
-      groupsRequeued: status.groupsRequeued,
-      wallSeconds,
-      tailSeconds: lastSeconds,
-      tailShare: lastSeconds / wallSeconds,
-      meanGenerationSeconds: mean,
-      slowestGenerationSeconds: slowest,
-      ...engines,
-    };
+    return measureStep(round, status, doneSamples, { startedMs, completedMs, engines });
   }
 
   private findResults({ roundId, weightVersion }: RoundStatus): ResultsReader {
