@@ -7,6 +7,7 @@ const NOWHERE = '127.0.0.1:1';
 const PATIENT = { START_DEADLINE_MS: '15000' };
 const audit = 'dist/apps/load-balancer/src/audit.cli.js';
 const worker = 'dist/apps/worker/src/main.js';
+const simulator = 'dist/lab/engine-simulator/src/main.js';
 const balancer = 'dist/apps/load-balancer/src/main.js';
 
 /** Output after a mistyped command: the error and its remedy, and never a stack. */
@@ -42,6 +43,19 @@ it.each<[string, string[], number, RegExp, Record<string, string>?]>([
     { NATS_URL: testNatsUrl(), REDIS_URL: testRedisUrl().replace('redis://', 'redis://me:secret@'), ...PATIENT },
   ],
   ['services with an argument', ['dist/libs/testing/src/services.cli.js', '--port', '1'], 1, /unknown option '--port'/],
+  [
+    'a recording of an engine with a wrong name',
+    [simulator, 'record', `http://${NOWHERE}`, '--name', 'A b', '--behaviour', 'sends', '--release', 'r'],
+    1,
+    /--name has lower-case words/,
+    { ENGINE_API_KEY: 'secret' },
+  ],
+  [
+    'a recording of an engine that is away',
+    [simulator, 'record', `http://${NOWHERE}`, '--name', 'a-b', '--behaviour', 'sends', '--release', 'r'],
+    1,
+    /does not answer/,
+  ],
   [
     'a test of engines with an argument',
     ['scripts/test-engines.mjs', '--port', '1'],

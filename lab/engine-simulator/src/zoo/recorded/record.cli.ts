@@ -18,18 +18,18 @@ export async function recordCommand(argv: readonly string[]): Promise<void> {
     .option('--source <text>', 'file of the engine, or address of a report', 'recorded')
     .option('--prompt <text>', 'prompt', 'Natalia sold clips to 48 of her friends.')
     .option('--request <file>', 'JSON file with prompt, sampling and maxTokens, in place of --prompt')
-    .option('--api-key <key>', 'sent as a bearer token', process.env.ENGINE_API_KEY)
+    .option('--api-key <key>', 'sent as a bearer token; default: ENGINE_API_KEY')
     .showHelpAfterError();
   command.parse([...argv], { from: 'user' });
   const [url] = command.args as [string];
-  const { name, behaviour, release, source, prompt, request: file, apiKey } = command.opts<Record<string, string>>();
+  const { name, behaviour, release, source, prompt, request: file, ...given } = command.opts<Record<string, string>>();
   if (!/^[a-z0-9-]+$/.test(name!)) command.error('error: --name has lower-case words with hyphens');
   if (zooNames().includes(name!)) command.error(`error: ${name} is the name of another entry`);
   const request = file
     ? (JSON.parse(readFileSync(file, 'utf8')) as Recording['request'])
     : { prompt: { text: prompt! }, sampling: { temperature: 0, logprobs: true }, maxTokens: MAX_TOKENS };
   const row = { name: name!, behaviour: behaviour!, release: release!, source: source! };
-  const recording = await recordStream(url, { ...row, request, apiKey });
+  const recording = await recordStream(url, { ...row, request, apiKey: given.apiKey ?? process.env.ENGINE_API_KEY });
   const path = join(recordingsFolder(), `${name}.json`);
   mkdirSync(recordingsFolder(), { recursive: true });
   writeFileSync(path, `${JSON.stringify(recording, undefined, 2)}\n`);
