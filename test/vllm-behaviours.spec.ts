@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { selectZoo, startEngine } from '../lab/engine-simulator/src/test-engine';
-import { compareBehaviours, observeVllm, VLLM_ENTRIES } from './engines/vllm-behaviours';
+import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
+import { compareBehaviours, findAbsent, observeVllm, UNOBSERVED, VLLM_ENTRIES } from './engines/vllm-behaviours';
 
 let engines: Awaited<ReturnType<typeof startEngine>>[];
 beforeEach(async () => {
@@ -40,4 +41,27 @@ it.each([
   ['endsWithDone', [...VLLM_ENTRIES, 'missing-done']],
 ])('finds that the engine differs in %s', async (behaviour, entries) => {
   expect((await compare(entries)).map((difference) => difference.split(':')[0])).toContain(behaviour);
+});
+
+it('compares an engine with each entry that names vLLM, or has a reason why not', () => {
+  const named = ZOO.filter(({ dialects, release }) => dialects.includes('vllm') && release.includes('vLLM'));
+  expect([...VLLM_ENTRIES, ...Object.keys(UNOBSERVED)].toSorted()).toEqual(named.map(({ name }) => name).toSorted());
+});
+
+it('finds each behaviour that an entry claims for the release of an engine, and that the engine does not show', async () => {
+  const [real] = engines as [(typeof engines)[0]];
+  await selectZoo(real.url, { entries: ['vllm-half-characters'] });
+  const seen = await observeVllm(real.url, 'simulated');
+  const claim = (release: string, version: string) =>
+    findAbsent(seen, version, [{ ...ZOO.find(({ name }) => name === 'vllm-stop-withheld')!, release }]).length > 0;
+  expect(findAbsent(seen, '0.32.0').map((absent) => absent.split(':')[0])).toEqual(['vllm-stop-withheld']);
+  expect(claim('vLLM from 0.7', '0.7.0')).toBe(true);
+  expect(claim('vLLM from 0.7.2, also in August', '0.10')).toBe(true);
+  expect(claim('vLLM from 0.7.2', '0.7.1')).toBe(false);
+  expect(claim('vLLM from 1.0', '0.32.0')).toBe(false);
+  expect(claim('vLLM 0.32.0, proxies', '0.32.0')).toBe(true);
+  expect(claim('vLLM 0.32.0, proxies', '0.32')).toBe(false);
+  expect(claim('SGLang', '0.32.0')).toBe(false);
+  await selectZoo(real.url, { entries: VLLM_ENTRIES });
+  expect(findAbsent(await observeVllm(real.url, 'simulated'), '0.32.0')).toEqual([]);
 });

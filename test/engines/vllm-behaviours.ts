@@ -1,5 +1,28 @@
+import { ZOO } from '../../lab/engine-simulator/src/zoo/zoo';
+
+/** A text that no run contains. */
+const ABSENT_STOP = '\u0001absent\u0001';
+
+/** Whether a vLLM has shown the behaviour of an entry of the zoo, by the names of the entries. */
+const IS_SHOWN: Record<string, (seen: VllmBehaviours) => boolean> = {
+  'vllm-stop-withheld': (seen) => seen['vllm-stop-withheld'] === ABSENT_STOP.length - 1,
+  'vllm-half-characters': (seen) => seen['vllm-half-characters'] === true,
+  'usage-in-each-chunk': (seen) => seen['usage-in-each-chunk'],
+};
+
 /** Entries whose behaviours {@link observeVllm} sees. */
-export const VLLM_ENTRIES = ['vllm-stop-withheld', 'vllm-half-characters', 'usage-in-each-chunk'];
+export const VLLM_ENTRIES = Object.keys(IS_SHOWN);
+
+/** Why {@link observeVllm} cannot ask a healthy vLLM for the behaviours of other entries of vLLM. */
+export const UNOBSERVED: Record<string, string> = {
+  'stream-interval': 'the engine has to be started with another `--stream-interval`',
+  'done-without-reason': 'vLLM 0.9 alone, and aborts of a route that is off by default',
+  'error-in-data': 'the engine has to fail within a stream',
+  'full-429': 'the router of vLLM, no engine',
+  'hung-healthy': 'the engine has to hang',
+  'stale-metrics': 'a defect of vLLM 0.23.1',
+  'closes-unnoticed': 'a defect of vLLM 0.22.0',
+};
 
 /** Behaviours of a vLLM as its streams show them. A key is the name of an entry of the zoo, or of its evidence. */
 export interface VllmBehaviours {
@@ -46,14 +69,56 @@ interface Run {
   lengths: Map<number, number>;
 }
 
-/** Tokens of each run; a text that no run contains. */
+/** Tokens of each run. */
 const TOKENS = 48;
-const ABSENT_STOP = '\u0001absent\u0001';
+/** Tokens of a model are other ones for each prompt, and not all have a stop text or a character in parts. */
+const PROMPTS = ['How many?', 'Natalia sold clips', 'Zwölf Boxkämpfer', '名前は何ですか', '1, 2, 3'];
 /** A stop text that a run contains, of several tokens; a replacement may be of one byte of a character. */
 const STOP_TEXT = /[^\uFFFD]{2,5}/;
 
-/** Asks a vLLM for the same tokens in several ways. @throws Error if the tokens differ */
+/**
+ * Asks a vLLM for the same tokens in several ways, with one prompt after the other until it has shown all behaviours.
+ * @throws Error if the tokens differ
+ */
 export async function observeVllm(url: string, model: string, apiKey?: string): Promise<VllmBehaviours> {
+  let seen: VllmBehaviours | undefined;
+  for (const prompt of PROMPTS) {
+    const more = await observePrompt(url, model, prompt, apiKey);
+    // What the first prompt has not shown is taken from the next ones.
+    seen = Object.assign({}, more, seen && withoutAbsent(seen)) as VllmBehaviours;
+    if (Object.values(seen).every((value) => value !== undefined)) break;
+  }
+  return seen!;
+}
+
+const withoutAbsent = (seen: VllmBehaviours): object =>
+  Object.fromEntries(Object.entries(seen).filter(([, value]) => value !== undefined));
+
+/** Behaviours that an engine of this release must have shown, as the entries of the zoo claim, and has not. */
+export function findAbsent(seen: VllmBehaviours, version: string, zoo: typeof ZOO = ZOO): string[] {
+  return zoo
+    .filter(({ name, release }) => VLLM_ENTRIES.includes(name) && isClaimed(release, version))
+    .filter(({ name }) => !IS_SHOWN[name]!(seen))
+    .map(({ name, release }) => `${name}: vLLM ${version} has not shown it, and the zoo claims: ${release}`);
+}
+
+/** Whether the text of an entry names this version of vLLM, or all versions from an earlier one on. */
+function isClaimed(release: string, version: string): boolean {
+  const first = /vLLM from (\d+(?:\.\d+)*)/.exec(release)?.[1];
+  if (first === undefined) return new RegExp(`vLLM ${version.replaceAll('.', '\\.')}(?![\\d.])`).test(release);
+  const [wanted, own] = [first, version].map((text) => text.split('.').map(Number)) as [number[], number[]];
+  const place = wanted.findIndex((part, index) => part !== (own[index] ?? 0));
+  return place < 0 || (own[place] ?? 0) > wanted[place]!;
+}
+
+/** Version of a vLLM, without its build: `0.32.0` of `0.32.0+cpu`. */
+export async function readVersion(url: string, apiKey?: string): Promise<string> {
+  const answer = await fetch(`${url}/version`, { headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {} });
+  const { version } = (await answer.json()) as { version: string };
+  return /^[\d.]*\d/.exec(version)![0];
+}
+
+async function observePrompt(url: string, model: string, prompt: string, apiKey?: string): Promise<VllmBehaviours> {
   const post = (path: string, body: object): Promise<Response> =>
     fetch(`${url}${path}`, {
       method: 'POST',
@@ -63,9 +128,7 @@ export async function observeVllm(url: string, model: string, apiKey?: string): 
   const run = async (more: object): Promise<Run> => {
     const usage = { stream_options: { include_usage: true, continuous_usage_stats: true } };
     const sampling = { max_tokens: TOKENS, temperature: 0, seed: 7, return_token_ids: true };
-    return readRun(
-      await post('/v1/completions', { prompt: 'How many?', stream: true, ...usage, ...sampling, ...more }),
-    );
+    return readRun(await post('/v1/completions', { prompt, stream: true, ...usage, ...sampling, ...more }));
   };
   const decode = async (tokens: number[]): Promise<string> =>
     ((await (await post('/detokenize', { tokens })).json()) as { prompt: string }).prompt;
@@ -98,10 +161,9 @@ export async function observeVllm(url: string, model: string, apiKey?: string): 
   };
 }
 
-/** Differences of two engines, by the names of behaviours. A behaviour that one has not shown is no difference. */
+/** Differences of two engines, by the names of behaviours, also if only one engine has shown a behaviour. */
 export function compareBehaviours(real: VllmBehaviours, entry: VllmBehaviours): string[] {
   return (Object.keys(entry) as (keyof VllmBehaviours)[])
-    .filter((name) => real[name] !== undefined && entry[name] !== undefined)
     .filter((name) => JSON.stringify(real[name]) !== JSON.stringify(entry[name]))
     .map((name) => `${name}: the engine ${JSON.stringify(real[name])}, the zoo ${JSON.stringify(entry[name])}`);
 }
