@@ -24,15 +24,16 @@ export class LostGroups {
    */
   async read(roundId?: RoundId): Promise<LostGroup[]> {
     const groups: LostGroup[] = [];
-    for (let cursor: number | undefined = 0; cursor !== undefined;) {
-      const page: ListGroupsReply = await this.operations.call('group.list', {
-        job: this.job,
-        roundId,
-        set: 'lost',
-        cursor,
-      });
-      groups.push(...page.groups.filter(({ reason }) => reason !== REMADE));
-      ({ cursor } = page);
+    try {
+      for (let cursor: number | undefined = 0; cursor !== undefined;) {
+        const body = { job: this.job, roundId, set: 'lost' as const, cursor };
+        const page: ListGroupsReply = await this.operations.call('group.list', body);
+        groups.push(...page.groups.filter(({ reason }) => reason !== REMADE));
+        ({ cursor } = page);
+      }
+    } catch (error) {
+      // Services of an earlier version do not list groups that ended without training.
+      if (!isBroomwagonError(error, 'VALIDATION_FAILED') || error.field !== 'set') throw error;
     }
     return groups;
   }
