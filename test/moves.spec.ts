@@ -8,6 +8,9 @@ import { ServiceBench } from './system/service-bench';
 
 const JOB = 'job';
 const TOKENS = 400;
+/** Responses take minutes, however slow the machine is, until {@link finish} makes the engines fast. */
+const SLOW = 0.1;
+const FAST = 50;
 const PROMPT = { text: 'What is moved?' };
 let bench: ServiceBench;
 /** The second engine, as server s2. */
@@ -19,8 +22,8 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 beforeEach(async () => {
-  await bench.begin(() => TOKENS);
-  other = await startEngine('vllm', { speed: 1, lengths: { name: 'long', getLength: () => TOKENS } });
+  await bench.begin(() => TOKENS, SLOW);
+  other = await startEngine('vllm', { speed: SLOW, lengths: { name: 'long', getLength: () => TOKENS } });
 });
 afterEach(async () => {
   setFailpoints('');
@@ -68,7 +71,11 @@ const readStatus = (planId: string) => bench.client.call(bench.pool, 'rebalance.
 async function stateOfMove(planId: string): Promise<MoveStatus['state']> {
   return (await readStatus(planId)).results[0]!.state;
 }
-const tokensOfSamples = () => bench.tokensOfGroup();
+/** Lets all responses end. @returns their tokens */
+function finish(speed = FAST): Promise<number[][]> {
+  for (const engine of [bench.engine, other]) engine.setSpeed(speed);
+  return bench.tokensOfGroup();
+}
 const expected = (samples: number) =>
   Array.from({ length: samples }, (_, index) =>
     trueTokens(JOB, { id: 'g', line: 1, prompt: PROMPT, samples, lengths: [TOKENS] }, index),
@@ -90,7 +97,7 @@ describe('a move with a real worker and two engines', () => {
       const target = targetServerId === 's2' ? other.url : bench.engine.url;
       await expect.poll(async () => (await fetchState(target)).tokensMade).toBeGreaterThan(tokensMade + 2);
     }
-    expect(await tokensOfSamples()).toEqual(expected(2));
+    expect(await finish()).toEqual(expected(2));
     const { groups } = await bench.client.call(bench.pool, 'round.results', { job: JOB, roundId: 'r1' });
     expect(groups[0]!.samples[0]!.segments.map(({ serverId }) => serverId)).toEqual(['s1', 's2', 's1', 's2']);
     expect(groups[0]!.cuts).toBe(0);
@@ -111,7 +118,7 @@ describe('a move with a real worker and two engines', () => {
     await bench.engine.close();
     const lengths = { name: 'long', getLength: () => TOKENS };
     const parameters = { ...ENGINE_PRESETS['7b-8k'], slots: 2 };
-    bench.engine = await startEngine('vllm', { speed: 1, lengths, parameters });
+    bench.engine = await startEngine('vllm', { speed: SLOW, lengths, parameters });
     // Without reports of the engine, only the streams show which requests wait.
     await begin(6, { waitingAfterMs: 200 }, { probe: false });
     const waiting = async () =>
@@ -126,7 +133,7 @@ describe('a move with a real worker and two engines', () => {
     await bench.client.call(bench.pool, 'rebalance.execute', { planId: `waits-${plans - 1}` });
     await expect.poll(() => inEngine(other.url)).toBe(4);
     await expect.poll(waiting).toBe(0);
-    expect(await tokensOfSamples()).toEqual(expected(6));
+    expect(await finish()).toEqual(expected(6));
   });
 
   it('is carried out though the replica dies after the intent, and is sent once', async () => {
@@ -138,7 +145,7 @@ describe('a move with a real worker and two engines', () => {
     await expect.poll(() => stateOfMove('once')).toBe('moved');
     const again = await execute([{ requestId: requestId(), targetServerId: 's2' }], 'once');
     expect(again).toMatchObject({ sentMoves: 1, states: { moved: 1 } });
-    expect(await tokensOfSamples()).toEqual(expected(1));
+    expect(await finish()).toEqual(expected(1));
   });
 
   it('survives its worker and its server', async () => {
@@ -151,16 +158,17 @@ describe('a move with a real worker and two engines', () => {
     const back = await execute([{ requestId: requestId(), targetServerId: 's2' }]);
     expect(back.results).toMatchObject([{ state: 'refused', refusal: 'same-server' }]);
     await bench.client.call(bench.pool, 'worker.register', { workerId: 'w1', registrationId: 'another', ttlMs: 500 });
-    expect(await tokensOfSamples()).toEqual(expected(2));
+    expect(await finish()).toEqual(expected(2));
     bench.engine = await startEngine('vllm', { speed: 1 });
   });
 
   it('races completion: exactly one wins', async () => {
     await begin(4);
+    bench.engine.setSpeed(FAST);
     await expect.poll(async () => (await bench.counts()).requests.finished, { interval: 1 }).toBeGreaterThan(0);
     const moves = [0, 1, 2, 3].map((index) => ({ requestId: requestId(index), targetServerId: 's2' }));
     const { planId } = await execute(moves);
-    expect(await tokensOfSamples()).toEqual(expected(4));
+    expect(await finish()).toEqual(expected(4));
     const { states } = await readStatus(planId);
     expect(Object.keys(states).filter((state) => state !== 'moved')).toEqual(['completed-first']);
     expect((await bench.counts()).requests).toMatchObject({ submitted: 4, finished: 4 });
@@ -220,14 +228,13 @@ describe('a pool that rebalances by itself', () => {
     const [tokens, graphTiers] = [6_000, EAGER.tiers.toReversed()];
     const times = { stepBaseSeconds: 0, stepPerSequenceSeconds: 0.01, stepPerKvTokenSeconds: 0 };
     const parameters = { ...ENGINE_PRESETS['7b-8k'], ...times, graphTiers };
-    const slow = { speed: 1, lengths: { name: 'long', getLength: () => tokens }, parameters };
+    const slow = { speed: SLOW, lengths: { name: 'long', getLength: () => tokens }, parameters };
     const engines = [await startEngine('vllm', slow), await startEngine('vllm', slow)] as const;
     [bench.engine, other] = engines;
     await bench.client.call(bench.pool, 'rebalance.configure', { mode: 'on', ...EAGER });
     await begin(8);
     await expect.poll(() => inEngine(other.url)).toBe(4);
-    for (const engine of engines) engine.setSpeed(2_000);
-    expect((await tokensOfSamples()).map(({ length }) => length)).toEqual(Array(8).fill(tokens));
+    expect((await finish(2_000)).map(({ length }) => length)).toEqual(Array(8).fill(tokens));
     const busySeconds = await Promise.all(engines.map(async ({ url }) => (await fetchState(url)).busySeconds));
     // The speedup stays below 2, because the first steps are as slow as without moves.
     expect((tokens * stepSeconds(parameters, 8, 0)) / Math.max(...busySeconds)).toBeGreaterThan(1.8);
@@ -245,7 +252,7 @@ describe('a pool that rebalances by itself', () => {
     await begin(7);
     // The batch has reached the only tier; requests above the bound move.
     await expect.poll(() => inEngine(other.url)).toBe(2);
-    expect(await tokensOfSamples()).toEqual(expected(7));
+    expect(await finish()).toEqual(expected(7));
   });
 
   it('plans a transfer where the servers share a KV store, and no other', async () => {
@@ -279,6 +286,6 @@ describe('a pool that rebalances by itself', () => {
         (await bench.client.call(bench.pool, 'server.list', {})).servers.map(({ serverId }) => serverId),
       )
       .toEqual(['s2']);
-    expect(await tokensOfSamples()).toEqual(expected(6));
+    expect(await finish()).toEqual(expected(6));
   });
 });
