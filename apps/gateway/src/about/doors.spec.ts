@@ -106,6 +106,8 @@ it('shows metrics to this machine only while it has no keys', async () => {
 
 it('shows the addresses of engines to trainers, and not to clients', async () => {
   const gateway = await start({ apiKeys: 'on', maxEngineFailures: 1 });
+  // The only engine fails all calls: without this, no failure would count against a request.
+  await system.bench.client.call(system.bench.pool, 'pool.configure', { breakerFailures: 0 });
   const redis = connectRedis({ url: testRedisUrl() });
   const store = new CredentialStore(redis, system.bench.prefix);
   const errorFor = async (role: 'client' | 'trainer', more: object) => {

@@ -1,10 +1,11 @@
 import { createServer, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { selectZoo } from '../../../../lab/engine-simulator/src/test-engine';
 import { Gateway } from '../../../../test/system/gateway';
 import { expectSame, generate, useGateway } from '../../../../test/system/gateway-bench';
 
-const system = useGateway(7);
+const system = useGateway(8);
 /** An engine that refuses each generation with this answer; other routes are forwarded to the second engine. */
 let refuse: (response: ServerResponse) => void;
 let refused = 0;
@@ -70,6 +71,14 @@ it('serves a response that waited for a busy engine', async () => {
   await expect.poll(() => refused).toBeGreaterThan(0);
   await system.bench.client.call(system.bench.pool, 'server.uncordon', { serverId: 's1' });
   expectSame(await reply, await system.uncut(4));
+});
+
+it('waits for the busy engine when the other one has answered in a wrong dialect', async () => {
+  refuse = answer(200, { 'content-type': 'application/json' });
+  await selectZoo(system.bench.engine.url, { entries: ['full-429'], count: 1 });
+  const started = await start();
+  expectSame(await started.post('/generate', generate(4)), await system.uncut(4));
+  expect(refused).toBe(1);
 });
 
 it.each([

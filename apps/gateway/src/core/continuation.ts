@@ -144,10 +144,14 @@ export function buildEngineRequest(generation: Generation, { dialect }: Lease): 
   return { engineRequestId: randomEngineRequestId(), prompt, sampling, maxTokens, made };
 }
 
-/** @param avoidServers servers that are used only if no other server can be */
+/**
+ * @param avoidServers servers that are used only if no other server can be
+ * @param excludeServers servers that are not used
+ */
 export function buildLeaseRequest(
   { id, tokenId, tokens, input: { placement, prompt } }: Generation,
   avoidServers: LeaseRequest['avoidServers'],
+  excludeServers?: LeaseRequest['excludeServers'],
 ): LeaseRequest {
   const { sessionId, ...others } = placement;
   return {
@@ -156,6 +160,7 @@ export function buildLeaseRequest(
     model: requestedModel(prompt),
     contextTokens: countContextTokens(prompt, tokens.count),
     avoidServers,
+    excludeServers,
     ...others,
   };
 }

@@ -64,15 +64,19 @@ it('calls no start of an engine again that has answered in a wrong dialect', () 
   const wrong = new BroomwagonError('ENGINE_PROTOCOL', 'compressed');
   const limited = limit();
   expect(limited.pauseAfter(wrong, a)).toBe(0);
-  expect([restartedA, b].map((lease) => limited.refuseWrong(lease))).toEqual([undefined, undefined]);
+  expect([restartedA, b].map((lease) => limited.refusesWrong(lease))).toEqual([false, false]);
   expect(limited.pauseAfter(failed, b)).toBeGreaterThan(0);
   expect(limited.failedServers).toEqual(['a', 'b']);
-  expect(limited.refuseWrong(a)).toBe('again');
-  expect(limited.failedServers).toEqual(['a']);
-  expect(limited.refuseWrong(a)).toEqual({ reason: 'error', error: wrong });
+  expect(limited.refusesWrong(a)).toBe(true);
+  expect([limited.failedServers, limited.excludedServers]).toEqual([['a'], undefined]);
+  expect(limited.refusesWrong(a)).toBe(true);
+  expect(limited.excludedServers).toEqual(['a']);
+  const none = new BroomwagonError('NO_SERVER_AVAILABLE', 'none fits');
+  expect(limited.explain({ failed: 'refused', error: none })).toBe(wrong);
   limited.clear();
   expect(limited.pauseAfter(wrong, a, { hasProgress: true })).toBe(0);
-  expect(limited.refuseWrong(a)).toBeUndefined();
+  expect(limited.refusesWrong(a)).toBe(false);
+  expect(limited.explain({ failed: 'refused', error: none })).toBe(none);
 });
 
 it('takes calls that were not served as no evidence, until a deadline that a pause of the pool postpones', () => {

@@ -1,4 +1,4 @@
-import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import {
   type Acquisition,
   classifyFailure,
@@ -35,6 +35,8 @@ export class FailureLimit {
   /** Errors of server starts that have sent an answer in a wrong dialect. */
   private readonly wrongStarts = new Map<string, Error>();
   private readonly servers = new Set<string>();
+  /** Error of a wrong answer, while the next call must go to a server that has sent none. */
+  private excludedFor: Error | undefined;
   private failed = 0;
   private refused = 0;
   private pausedMs = 0;
@@ -49,6 +51,7 @@ export class FailureLimit {
     this.failedStarts.clear();
     this.wrongStarts.clear();
     this.servers.clear();
+    this.excludedFor = undefined;
     this.failed = 0;
     this.refused = 0;
     this.pausedMs = 0;
@@ -59,6 +62,11 @@ export class FailureLimit {
   /** Servers whose calls have ended badly, the latest one last. */
   get failedServers(): string[] | undefined {
     return this.servers.size === 0 ? undefined : [...this.servers].slice(-LIMITS.excludedServers);
+  }
+
+  /** Servers that may not get the next call. While there are some, the call does not wait for a first other server. */
+  get excludedServers(): string[] | undefined {
+    return this.excludedFor && [...this.wrongServers()].slice(-LIMITS.excludedServers);
   }
 
   /**
@@ -99,21 +107,28 @@ export class FailureLimit {
   /** Reason why no lease was granted; after calls that were not served, with the retry time of the engine. */
   explain(acquisition: Exclude<Acquisition, { lease: Lease }>): Error | undefined {
     if (acquisition.failed === 'stopped') return undefined;
+    const hasNone = isBroomwagonError(acquisition.error, 'NO_SERVER_AVAILABLE');
+    if (hasNone && this.excludedFor !== undefined) return this.excludedFor;
     const busy = acquisition.failed === 'no-server' ? this.busyError() : undefined;
     return busy ?? acquisition.error;
   }
 
   /**
-   * Decides on a lease whose start has answered in a wrong dialect, since no server that is not avoided can take it.
-   * @returns undefined: the start has not answered so; `again`: no server is avoided any more because of other failures
+   * Whether the lease must be given back, because its start has answered in a wrong dialect. The next acquire then
+   * avoids no servers of other failures, and if there are none, it excludes the wrong ones.
    */
-  refuseWrong(lease: LeasedStart): GenerationEnd | 'again' | undefined {
+  refusesWrong(lease: LeasedStart): boolean {
     const error = this.wrongStarts.get(toStart(lease));
-    if (error === undefined) return undefined;
-    const wrong = new Set([...this.wrongStarts.keys()].map((start) => start.split(' ')[0]!));
+    if (error === undefined) return false;
+    const wrong = this.wrongServers();
     const others = [...this.servers].filter((serverId) => !wrong.has(serverId));
     for (const serverId of others) this.servers.delete(serverId);
-    return others.length > 0 ? 'again' : this.endWith(error);
+    if (others.length === 0) this.excludedFor = error;
+    return true;
+  }
+
+  private wrongServers(): Set<string> {
+    return new Set([...this.wrongStarts.keys()].map((start) => start.split(' ')[0]!));
   }
 
   /** End of a generation that {@link pauseAfter} ends. */

@@ -123,18 +123,17 @@ export class GenerationRunner {
       generation.startCall(call);
       // A client that has received nothing can repeat its request.
       const isWaiting = generation.calls.attempts > 0;
-      const { deadline, failedServers: avoidServers } = failures;
-      const wanted = buildLeaseRequest(generation, avoidServers);
-      const acquisition = await this.acquirer.acquire(call, wanted, { endsWhenFull: !isWaiting, deadline });
+      const { deadline, excludedServers } = failures;
+      const wanted = buildLeaseRequest(generation, failures.failedServers, excludedServers);
+      const limits = { endsWhenFull: !isWaiting, endsWithoutServer: excludedServers !== undefined, deadline };
+      const acquisition = await this.acquirer.acquire(call, wanted, limits);
       await generation.turnBegun;
       let end: GenerationEnd | undefined;
       let error: Error | undefined;
       let [abort, lease, mostServersFail]: [GenerationEnd?, Lease?, boolean?] = [];
       if ('lease' in acquisition) {
-        const refused = failures.refuseWrong(acquisition.lease);
-        if (refused !== undefined) {
+        if (failures.refusesWrong(acquisition.lease)) {
           void this.releaser.release(call, { leaseId: acquisition.lease.leaseId }, 'aborted', 0);
-          if (refused !== 'again') return refused;
           generation.endCall();
           continue;
         }

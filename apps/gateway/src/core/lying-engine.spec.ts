@@ -41,6 +41,8 @@ async function startLiar(dialect: 'sglang' | 'vllm'): Promise<string> {
 beforeAll(async () => {
   bench = await ServiceBench.open({}, 1);
   await bench.begin(() => 8, 50, 'sglang');
+  // All calls fail: without this, no failure would count against a request.
+  await bench.client.call(bench.pool, 'pool.configure', { breakerFailures: 0 });
   for (const dialect of ['sglang', 'vllm'] as const) {
     await bench.register({
       serverId: dialect,

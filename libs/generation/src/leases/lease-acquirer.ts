@@ -36,6 +36,7 @@ export interface WaitDeadline {
 
 interface AcquireOptions {
   endsWhenFull?: boolean;
+  endsWithoutServer?: boolean;
   waitsForModel?: boolean;
   deadline?: WaitDeadline;
 }
@@ -54,13 +55,19 @@ export class LeaseAcquirer {
   /**
    * Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws.
    * @param options.endsWhenFull QUEUE_FULL is no reason to ask again
+   * @param options.endsWithoutServer NO_SERVER_AVAILABLE is no reason to ask again
    * @param options.waitsForModel MODEL_NOT_FOUND is one, as that there is no server: an engine may load the model
    * @param options.deadline default: NO_SERVER_DEADLINE_MS from now
    */
   async acquire(
     call: LeasedCall,
     request: LeaseRequest,
-    { endsWhenFull = false, waitsForModel = false, deadline = this.deadline() }: AcquireOptions = {},
+    {
+      endsWhenFull = false,
+      endsWithoutServer = false,
+      waitsForModel = false,
+      deadline = this.deadline(),
+    }: AcquireOptions = {},
   ): Promise<Acquisition> {
     let asked = request;
     this.leases.asking(call);
@@ -84,9 +91,11 @@ export class LeaseAcquirer {
           asked = { ...request, avoidServers: undefined };
           continue;
         }
-        const isFull = endsWhenFull && isBroomwagonError(error, 'QUEUE_FULL');
+        const isFinal =
+          (endsWhenFull && isBroomwagonError(error, 'QUEUE_FULL')) ||
+          (endsWithoutServer && isBroomwagonError(error, 'NO_SERVER_AVAILABLE'));
         const isAwaited = waitsForModel && isBroomwagonError(error, 'MODEL_NOT_FOUND');
-        if (!isBroomwagonError(error) || !(error.retryable || isAwaited) || isFull) {
+        if (!isBroomwagonError(error) || !(error.retryable || isAwaited) || isFinal) {
           refused = !isBroomwagonError(error) || !EXPIRED.has(error.code);
           break;
         }
