@@ -62,7 +62,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   private modelName?: Promise<string>;
   protected readonly stopTokens: StopTokens;
   private readonly withheld: WithheldText;
-  private readonly decode: Decode = (tokenIds) => this.stopTokens.decode(tokenIds);
+  private readonly decode: Decode = (tokenIds, timeoutMs) => this.stopTokens.decode(tokenIds, timeoutMs);
 
   constructor(
     url: string,

@@ -24,7 +24,7 @@ export class StopTokens {
     if (stops.length === 0 || tools !== undefined) return undefined;
     const tokenTexts = new Map<number, string>();
     for (const id of sampling?.stopTokenIds ?? []) {
-      const text = this.texts.get(id) ?? (await this.decode([id]));
+      const text = this.texts.get(id) ?? (await this.decode([id]).catch(() => undefined));
       if (text === undefined) return undefined;
       this.texts.set(id, text);
       tokenTexts.set(id, text);
@@ -33,13 +33,15 @@ export class StopTokens {
     return { stops, tokenTexts, hasSpecialTokens: skipsByParameter === false };
   }
 
-  /** The text of ids, which vLLM names `prompt` and SGLang `text`; undefined without an answer. Never throws. */
-  async decode(tokens: number[]): Promise<string | undefined> {
-    const ask = (model: string) => this.http.call('POST', '/detokenize', { model, tokens }, undefined, DECODE_MS);
-    const answer = await this.model()
-      .then(ask)
-      .catch(() => undefined);
-    const { prompt, text } = (answer?.status === 200 && parseObject(answer.text)) || {};
+  /**
+   * The text of ids, which vLLM names `prompt` and SGLang `text`; undefined: the engine does not decode.
+   * @throws Error if the engine does not answer, or is too busy to
+   */
+  async decode(tokens: number[], timeoutMs = DECODE_MS): Promise<string | undefined> {
+    const model = await this.model();
+    const { status, text: body } = await this.http.call('POST', '/detokenize', { model, tokens }, undefined, timeoutMs);
+    if (status === 429 || status >= 500) throw new Error(`${status}: the engine cannot decode now`);
+    const { prompt, text } = (status === 200 && parseObject(body)) || {};
     return [prompt, text].find((one): one is string => typeof one === 'string');
   }
 }

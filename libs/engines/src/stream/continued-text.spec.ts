@@ -15,10 +15,12 @@ interface Drawn {
   reason?: GenerationResult['finishReason'];
   sendsStops?: boolean;
   decoder?: typeof decode | (() => Promise<undefined>);
+  /** The tokens of the call are dropped. */
+  isDropped?: boolean;
 }
 
 /** Runs a call. Returns ids and text of each increment, the text of the result, and the number of unchecked texts. */
-async function runCall({ made, sent, reason = 'stop', sendsStops = true, decoder = decode }: Drawn) {
+async function runCall({ made, sent, reason = 'stop', sendsStops = true, decoder = decode, isDropped }: Drawn) {
   const given: [number[], string][] = [];
   let unchecked = 0;
   const options: GenerateOptions = {
@@ -33,8 +35,9 @@ async function runCall({ made, sent, reason = 'stop', sendsStops = true, decoder
     }
     return { text: sent.map(([, text]) => text).join(''), tokenCount: 1, finishReason: reason };
   };
-  const { text } = await continueText({ made, sendsStops, decode: decoder }, options, run);
-  expect(given.flatMap(([ids]) => ids)).toEqual(sent.flatMap(([ids]) => ids));
+  const { text, tokenCount } = await continueText({ made, sendsStops, decode: decoder }, options, run);
+  expect(given.flatMap(([ids]) => ids)).toEqual(isDropped ? [] : sent.flatMap(([ids]) => ids));
+  expect(tokenCount).toBe(isDropped ? 0 : 1);
   expect(given.map(([, part]) => part).join('')).toBe(text);
   return { given, text, unchecked };
 }
@@ -101,11 +104,26 @@ describe('the text of a call that continues ids', () => {
     ]);
   });
 
-  it('is completed by the next call when this one is cut within the character, too', async () => {
-    const made = { tokenIds: [...toIds('a foo'), FIRST], text: 'a ' };
-    const first = await runCall({ made, sent: [[[SECOND], '']], reason: 'aborted' });
-    const next = { tokenIds: [...made.tokenIds, SECOND], text: made.text + first.text };
-    expect(first.text + (await runCall({ made: next, sent: [[[THIRD], '']] })).text).toBe('foo€');
+  it.each([
+    ['within the character', [[[SECOND], '']], decode],
+    [
+      'before the engine has decoded the ids before it',
+      [[[SECOND, THIRD], '']],
+      () => new Promise<undefined>(() => {}),
+    ],
+    ['by the end of an engine that answers no more', [[[SECOND, THIRD], '']], () => Promise.reject(new Error('ended'))],
+  ] as [string, Drawn['sent'], Drawn['decoder']][])(
+    'is generated again when the call is cut %s',
+    async (_, sent, decoder) => {
+      const made = { tokenIds: [...toIds('a foo'), FIRST], text: 'a ' };
+      const cut = await runCall({ made, sent, decoder, reason: 'aborted', isDropped: true });
+      expect(cut).toMatchObject({ text: '', unchecked: 0 });
+      expect((await runCall({ made, sent: [[[SECOND, THIRD], '']] })).text).toBe('foo€');
+    },
+  );
+
+  it('keeps its tokens when the call is cut after the character', async () => {
+    expect(await runCall({ made: half, sent: [[[THIRD], '']], reason: 'aborted' })).toMatchObject({ text: '€' });
   });
 
   it('ends as the engine ends it', async () => {

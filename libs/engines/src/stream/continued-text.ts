@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { GenerateOptions, GenerationResult, MadeTokens, TokenIncrement } from '../engine-adapter';
 import { REPLACEMENT, textAfter, withoutHalf, type Decode } from './decoded-text';
 
@@ -5,6 +6,10 @@ import { REPLACEMENT, textAfter, withoutHalf, type Decode } from './decoded-text
 const END_TOKENS = 8;
 /** Most tokens that are held until they end with a whole character. */
 const MAX_HELD_TOKENS = 64;
+/** How long the first tokens of a call wait for an engine that is slow to decode, milliseconds. */
+const DECODE_MS = 10_000;
+/** Pause before an engine that did not answer is asked again, milliseconds. */
+const RETRY_MS = 100;
 
 /** A call that continues token ids. */
 export interface ContinuedCall {
@@ -18,7 +23,8 @@ export interface ContinuedCall {
  * Runs a call that continues token ids. If these ids end within a character, the engine has sent the ids without the
  * text of the character, and a new call decodes only new ids: the text of the character would be in neither call. So
  * the first increments are held until the ids end with a whole character. The text of the held increments is then the
- * decoding of all ids, without the text of earlier calls.
+ * decoding of all ids, without the text of earlier calls. If the call is cut before, its tokens are dropped, and
+ * generated again.
  */
 export async function continueText(
   { made, sendsStops, decode }: ContinuedCall,
@@ -35,9 +41,18 @@ export async function continueText(
     return result;
   } finally {
     start.end(result !== undefined && result.finishReason !== 'aborted');
-    const added = await settled;
-    if (result !== undefined && added !== undefined) result.text = added.whole + result.text.slice(added.sent.length);
+    const change = await settled;
+    if (result !== undefined) applyChange(result, change);
   }
+}
+
+/** Change of the first tokens of a call: another text, or no tokens at all; undefined: none. */
+type Change = { sent: string; whole: string } | 'dropped' | undefined;
+
+function applyChange(result: GenerationResult, change: Change): void {
+  if (change === 'dropped')
+    Object.assign(result, { tokenIds: undefined, text: '', tokenCount: 0, logprobs: undefined });
+  else if (change !== undefined) result.text = change.whole + result.text.slice(change.sent.length);
 }
 
 /** The first tokens of a call that continues others, held until it is known how these end. */
@@ -45,13 +60,17 @@ class ContinuedStart {
   private held: TokenIncrement[] | undefined = [];
   private state: 'running' | 'cut' | 'ended' = 'running';
   private wake: () => void = () => undefined;
+  private readonly cut: Promise<undefined>;
+  private setCut!: (value: undefined) => void;
 
   constructor(
     private readonly made: { tokenIds: number[]; text: string },
     private readonly sendsStops: boolean,
     private readonly decode: Decode,
     private readonly options: GenerateOptions,
-  ) {}
+  ) {
+    this.cut = new Promise((resolve) => (this.setCut = resolve));
+  }
 
   take(increment: TokenIncrement): void {
     if (this.held === undefined) return this.options.onTokens?.(increment);
@@ -62,19 +81,28 @@ class ContinuedStart {
   /** The call is over; `isComplete`: the engine has ended the response. */
   end(isComplete: boolean): void {
     this.state = isComplete ? 'ended' : 'cut';
+    if (!isComplete) this.setCut(undefined);
     this.wake();
   }
 
   /**
    * Passes the held increments on as soon as their text is known.
-   * @returns the text that the engine sent and the text that replaced it; undefined if nothing was replaced
+   * @returns the text that the engine sent and the text that replaced it; `dropped`: the call was cut before the text
+   *   was known, and its tokens are generated again
    */
-  async settle(): Promise<{ sent: string; whole: string } | undefined> {
-    const end = await this.decode(this.made.tokenIds.slice(-END_TOKENS));
-    if (end === undefined) this.options.onUncheckedText?.();
+  async settle(): Promise<Change> {
+    const end = await Promise.race([this.decodeMade(), this.cut]);
     const found = end?.endsWith(REPLACEMENT) ? await this.findText() : undefined;
     const held = this.held ?? [];
     this.held = undefined;
+    const isUnknown = end === undefined || (end.endsWith(REPLACEMENT) && found === undefined);
+    if (isUnknown && this.state === 'cut') {
+      for (const { promptTokenIds, promptTokens } of held) {
+        this.options.onTokens?.({ tokenIds: [], text: '', tokenCount: 0, promptTokenIds, promptTokens });
+      }
+      return 'dropped';
+    }
+    if (isUnknown) this.options.onUncheckedText?.();
     const replaced = found ? held.splice(0, found.count) : [];
     for (const [index, increment] of replaced.entries()) {
       // The last increment has the text: increments of ids without text are taken for the start of a character.
@@ -84,33 +112,45 @@ class ContinuedStart {
     return found && { sent: toText(replaced), whole: found.text };
   }
 
-  /** Text of the first `count` held increments; undefined: it stays as it was sent. */
+  /** Text of the last ids before the call; undefined: the engine does not decode, or does not answer in time. */
+  private async decodeMade(): Promise<string | undefined> {
+    const endsAtMs = performance.now() + DECODE_MS;
+    const ids = this.made.tokenIds.slice(-END_TOKENS);
+    for (;;) {
+      const leftMs = endsAtMs - performance.now();
+      if (leftMs <= 0 || this.state === 'cut') return undefined;
+      try {
+        return await this.decode(ids, leftMs);
+      } catch {
+        // An engine that was killed answers no more a moment before its stream ends.
+        await setTimeout(RETRY_MS);
+      }
+    }
+  }
+
+  /** Text of the first `count` held increments; undefined: it is not known. */
   private async findText(): Promise<{ count: number; text: string } | undefined> {
     for (let known = 0; ;) {
       const held = this.held!.slice();
       const ids = held.flatMap(({ tokenIds = [] }) => tokenIds);
       const { state } = this;
-      if (ids.length > known || (state !== 'running' && ids.length > 0)) {
+      if (state === 'cut') return undefined;
+      if (ids.length > known || (state === 'ended' && ids.length > 0)) {
         known = ids.length;
         const text = await this.read(held, ids, state);
         if (text !== undefined) return { count: held.length, text };
       }
-      if (state !== 'running' || known >= MAX_HELD_TOKENS) {
-        // Without tokens nothing is lost: the next call begins where this one did.
-        if (known > 0) this.options.onUncheckedText?.();
-        return undefined;
-      }
+      if (state === 'ended' || known >= MAX_HELD_TOKENS) return undefined;
       if (this.state === state && this.held!.length === held.length) await this.changed();
     }
   }
 
   /** @returns undefined: not known yet, or never */
-  private async read(held: TokenIncrement[], ids: number[], state: string): Promise<string | undefined> {
-    const decoded = await this.decode([...this.made.tokenIds, ...ids]);
+  private async read(held: TokenIncrement[], ids: number[], state: 'running' | 'ended'): Promise<string | undefined> {
+    const decoded = await this.decode([...this.made.tokenIds, ...ids]).catch(() => undefined);
     const whole = decoded === undefined ? undefined : textAfter(decoded, this.made.text);
     if (whole === undefined) return undefined;
     const sent = toText(held);
-    if (state === 'cut') return withoutHalf(whole);
     // The engine has decoded the end of the response, too.
     if (state === 'ended') return whole.endsWith(sent) ? whole : joinOverlapping(withoutHalf(whole), sent);
     if (whole.endsWith(REPLACEMENT)) return undefined;

@@ -86,7 +86,7 @@ export class WatchedText {
   async findMissing(): Promise<string | undefined> {
     // An engine without ids loses nothing: the next text begins behind this one.
     if (this.tokenIds.length === 0 || !this.hasIds) return '';
-    const decoded = await this.decode(this.tokenIds);
+    const decoded = await this.decode(this.tokenIds).catch(() => undefined);
     if (decoded === undefined) return undefined;
     const missing = textAfter(decoded, this.text);
     if (missing === '') this.onObeyed();
