@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => system?.stop());
 
-it('chooses from closed rounds, explains it, and keeps its bounds while coordinators are killed', async () => {
+it('chooses a policy from closed rounds, explains the choice, and keeps the bounds while coordinators are killed', async () => {
   const statuses = new Map<string, RoundStatus>();
   const chaos = killAtRandom(system, ['trainer-coordinator-1', 'trainer-coordinator-2'], inject('seed'));
   let trained;

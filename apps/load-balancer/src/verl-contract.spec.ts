@@ -79,7 +79,7 @@ describe("verl's contract, on two replicas", () => {
     await expect(verl.acquireServer('r')).rejects.toThrow('No available servers in load balancer');
   });
 
-  it('returns each request id to its server, and places a new one on the server with the fewest in flight', async () => {
+  it('sends a request id to the same server again, and a new id to the server with the fewest in flight', async () => {
     await verl.addServers('s0', 's1', 's2');
     const first = new Map<string, string>();
     for (const id of ['a', 'b', 'c']) first.set(id, await verl.acquireServer(id));

@@ -13,7 +13,7 @@ const ENVELOPE_BYTES = 64;
 export class BurstReply {
   /** Without a prototype, since a server may be called `__proto__`. */
   readonly body: AcquireManyReply = { servers: Object.create(null) as AcquireManyReply['servers'], leases: [] };
-  /** Bytes left for further items if each of them is answered REPLY_FULL. */
+  /** Bytes still free in the message. The bytes of a REPLY_FULL for each unanswered item are set aside. */
   private roomBytes = LIMITS.bodyBytes - ENVELOPE_BYTES;
 
   /** @param acquireIds ids of all items, in their order */

@@ -162,12 +162,12 @@ export class TokenBuffer {
     this.count += tokenCount;
   }
 
-  /** The end of the text was removed: it belongs to a stop text. */
+  /** Called with the end of the text that was removed because it belongs to a stop text. */
   protected onRemoved(_text: string): void {
     // Only subclasses that hand out parts of the text need the removed text.
   }
 
-  /** The number of characters at the end that may begin a stop text has changed. */
+  /** Called with the number of characters at the end of the text that may be the beginning of a stop text. */
   protected onOpen(_length: number): void {
     // Only subclasses that hand out parts of the text need the length.
   }

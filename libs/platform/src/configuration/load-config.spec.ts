@@ -52,7 +52,7 @@ describe('loadConfig', () => {
     expect(config.natsUrl).toBe('nats://127.0.0.1:4222');
   });
 
-  it('takes a file by CONFIG_FILE, and the environment over it', () => {
+  it('reads the file that CONFIG_FILE names, and prefers the values of the environment', () => {
     const CONFIG_FILE = fileWith({ BROOMWAGON_CONCURRENCY: 5, POOLS: ['x'], STALL_MS: '2m' });
     const config = loadConfig(ExampleConfig, { env: { CONFIG_FILE, BROOMWAGON_CONCURRENCY: '6' } });
     expect(config).toMatchObject({ concurrency: 6, pools: ['x'], stallMs: 120_000 });

@@ -2,8 +2,9 @@
 -- save.
 local KeptTokens = {}
 
--- Segment that an attempt has generated, JSON, and the number of its tokens: from its last message (`segment`, JSON or
--- nil, and `tokens`), or its partial save when this has more tokens (messages may overtake each other).
+-- Returns the segment (JSON) that an attempt has generated, and the number of its tokens. `segment` (JSON or nil) and
+-- `tokens` are from the last message of the attempt. Since messages may overtake each other, the partial save of the
+-- attempt may have more tokens; then its segment is returned.
 function KeptTokens.made_by_attempt(request, segment, tokens)
   if segment and tokens >= request.savedTokens then return segment, tokens end
   if request.savedSegment then return request.savedSegment, request.savedTokens end

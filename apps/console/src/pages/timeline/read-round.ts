@@ -12,7 +12,7 @@ interface JobPath {
 export interface RoundReading extends JobPath, Pick<Round, 'roundId'> {
   events: Schemas['PoolEvent'][];
   missingEvents: number;
-  /** Cursor before newer events. */
+  /** Cursor behind the last event that was read: the next reading starts there. */
   position?: number;
   history: RoundHistory;
 }

@@ -1,4 +1,4 @@
--- Any of the servers with room that fit, drawn by a hash of the acquireId, so that the policy has no random numbers.
+-- Chooses among the servers that fit and have room by a hash of the acquireId: the policy needs no random numbers.
 local Random = { branch = 'hash', score = LeastInflight.score }
 
 -- Place of a server among `count`, from 0, by 32 bits of the hash, which Lua divides exactly.
