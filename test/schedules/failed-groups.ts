@@ -28,7 +28,7 @@ const OF_CALLS: Record<CallFault, Evidence> = {
  * about the request: an engine refuses the request, each engine sends an answer of another dialect, or more than
  * `maxFailures` starts of servers fail the request. Engines that are busy, slow, dead or away explain no failed group.
  */
-export function maxFailedGroups({ disturbances }: Pick<Schedule, 'disturbances'>): number {
+export function maxFailedGroups({ disturbances, policy }: Schedule): number {
   const all = disturbances.map(({ what }) => what);
   let refused = 0;
   let failingStarts = 0;
@@ -44,7 +44,7 @@ export function maxFailedGroups({ disturbances }: Pick<Schedule, 'disturbances'>
     hasWrong ||= evidence.has('wrong');
     if (evidence.has('wrong') || own.some(({ kind }) => kind === 'death' || kind === 'unhealthy')) answering -= 1;
   }
-  const mayFailAll = failingStarts > DEFAULT_MAX_FAILURES || (hasWrong && answering === 0);
+  const mayFailAll = failingStarts > (policy.maxFailures ?? DEFAULT_MAX_FAILURES) || (hasWrong && answering === 0);
   return mayFailAll ? Infinity : refused;
 }
 
