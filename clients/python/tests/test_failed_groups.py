@@ -21,6 +21,7 @@ from broomwagon import (
     Rollout,
     StepFailed,
     _round,
+    blocking,
     errors,
 )
 
@@ -116,6 +117,32 @@ async def test_a_failed_group_raises_once(client: Client, worked: str) -> None:
             break
     check(raised)
     assert (sorted(trained), sorted(each.group_id for each in raised)) == (TRAINED, FAILED)
+
+
+@pytest.mark.parametrize("on_failed", ["yield", "raise"])
+async def test_the_client_without_asyncio_reports_failed_groups(worked: str, on_failed: Any) -> None:
+    def train() -> tuple[list[str], list[Failure]]:
+        trained: list[str] = []
+        failures: list[Failure] = []
+        with blocking.Client(worker_ttl=3) as client:
+            rollout = client.rollout(worked, groups=3, samples=2, max_tokens=8, on_failed=on_failed)
+            while len(trained) + len(failures) < COUNT:
+                try:
+                    for group in rollout.round(PROMPTS, POLICY):
+                        if group.failure:
+                            failures.append(group.failure)
+                        else:
+                            trained.append(group.id)
+                except GroupFailed as error:
+                    failures.append(error.failure)
+                    continue
+                assert failures[-1] in rollout.failed
+                assert rollout.metrics["rollout/failed_groups"] == 1
+        return trained, failures
+
+    trained, failures = await asyncio.to_thread(train)
+    check(failures)
+    assert (sorted(trained), sorted(each.group_id for each in failures)) == (TRAINED, FAILED)
 
 
 async def test_an_aborted_group_and_one_of_a_left_loop_are_reported(client: Client, worked: str) -> None:
