@@ -6,13 +6,22 @@ import argparse
 import json
 import os
 import sys
+import types
 
 import absent_packages
 
 sys.path.insert(0, os.environ["SLIME_CHECKOUT"])
-absent_packages.install("setproctitle", "sglang", "sglang_router.mini_lb")
+absent_packages.install(
+    *("PIL", "blake3", "ray", "setproctitle", "sglang", "sglang_router.mini_lb", "torch", "transformers", "wandb"),
+    *("xxhash", "zstandard"),
+)
+import torch  # noqa: E402
+
+# slime looks for a GPU when it is imported.
+torch.cuda = types.SimpleNamespace(is_available=lambda: False)
 
 from slime.backends.sglang_utils.arguments import add_sglang_router_arguments  # noqa: E402
+from slime.ray.rollout import _start_router  # noqa: E402
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,9 +31,6 @@ class Parser(argparse.ArgumentParser):
 
 try:
     args = add_sglang_router_arguments(Parser()).parse_args(sys.argv[1:])
-    absent_packages.install("blake3", "PIL", "ray", "torch", "transformers", "wandb", "xxhash", "zstandard")
-    from slime.ray.rollout import _start_router
-
     ip, port = _start_router(args)
     print(json.dumps({"ip": ip, "port": port, "policy": args.router_policy}))
 except ValueError as error:
