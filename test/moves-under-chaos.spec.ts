@@ -2,14 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isBroomwagonError, buildRequestId, type MoveState } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
-import { decode } from '../lab/engine-simulator/src/zoo/zoo-run';
+import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults';
+import { getStanding } from '../lab/engine-simulator/src/zoo/zoo-sets';
 import { killAtRandom, createRandom } from './system/chaos';
-import { dataSet, findFaults } from './system/data-set';
+import { dataSet, trueSample } from './system/data-set';
 import { TestSystem } from './system/test-system';
 import { changeBehaviours } from './system/zoo-chaos';
 
 const PROMPTS = dataSet(16, 4);
 const ENGINES = 3;
+/** Stop text that ends about every third long sample, and no other sample. */
+const STOP = '77 t77';
 
 describe('requests moved at random while rounds are cut, processes killed and engines behave as in the wild', () => {
   let system: TestSystem;
@@ -23,18 +26,28 @@ describe('requests moved at random while rounds are cut, processes killed and en
   it('makes the tokens of an undisturbed run, each sample once', async () => {
     const mover = moveAtRandom(system, 'job');
     const chaos = killAtRandom(system, ['worker-1', 'worker-2', 'trainer-coordinator-1'], 7);
-    const behaviours = changeBehaviours(system.engineUrls, 'vllm', { seed: inject('seed') });
+    const behaviours = changeBehaviours(system.engineUrls, 'vllm', {
+      seed: inject('seed'),
+      always: getStanding('vllm'),
+    });
     let trained;
     let pairs = 0;
     try {
-      trained = await system.train('job', PROMPTS, { groupsPerStep: 4, policy: 'resume' });
+      trained = await system.train('job', PROMPTS, { groupsPerStep: 4, policy: 'resume', sampling: { stop: [STOP] } });
     } finally {
       await chaos.stop();
       await mover.stop();
       pairs = await behaviours.stop();
     }
-    expect(findFaults('job', PROMPTS, trained.lines)).toEqual([]);
-    for (const { text, tokenIds } of trained.lines) expect(text).toBe(decode(tokenIds!));
+    const names = trained.lines.map(({ promptId, sampleIndex }) => `${promptId}/${sampleIndex}`);
+    expect(names.toSorted()).toEqual(
+      PROMPTS.flatMap(({ id }) => [0, 1, 2, 3].map((index) => `${id}/${index}`)).toSorted(),
+    );
+    for (const line of trained.lines) {
+      const prompt = PROMPTS.find(({ id }) => id === line.promptId)!;
+      const truth = { ...trueSample('job', prompt, line.sampleIndex), logprobs: undefined, stop: STOP };
+      expect(findSampleFaults(line, truth), `${line.promptId}/${line.sampleIndex}`).toEqual([]);
+    }
     expect(pairs).toBeGreaterThan(2);
     const segments = trained.lines.map((line) => new Set(line.segments.map(({ serverId }) => serverId)).size);
     expect(Math.max(...segments), 'servers of one sample').toBeGreaterThan(1);
