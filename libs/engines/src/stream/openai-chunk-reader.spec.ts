@@ -61,3 +61,12 @@ it('counts a token for each piece of a tool call without ids or usage, and none 
   ].map((delta) => piece(delta).increment!.tokenCount);
   expect(counts).toEqual([0, 0, 1, 1]);
 });
+
+it('counts the tokens of a chunk by their log probabilities without ids or usage', () => {
+  const { increments } = read([
+    chunk({ text: 'a b c', logprobs: { token_logprobs: [-1, -2, -3] } }),
+    chunk({ delta: { content: 'd e' }, logprobs: { content: [{ logprob: -1 }, { logprob: -2 }] } }),
+    chunk({ text: 'f', logprobs: null }),
+  ]);
+  expect(increments.map(({ tokenCount }) => tokenCount)).toEqual([3, 2, 1]);
+});

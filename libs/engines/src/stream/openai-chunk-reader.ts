@@ -24,7 +24,8 @@ interface OpenAiUsage {
 
 /**
  * Chunks of `/v1/completions` and `/v1/chat/completions`. Tokens are counted by their ids where the engine sends
- * them, else by the usage it sends along, else one per chunk with a part of the response.
+ * them, else by the usage it sends along, else by their log probabilities, else one per chunk with a part of the
+ * response.
  */
 export class OpenAiChunkReader implements ChunkReader {
   private counted = 0;
@@ -80,6 +81,7 @@ export class OpenAiChunkReader implements ChunkReader {
         throw new BroomwagonError('ENGINE_PROTOCOL', `The engine ${counts}`);
       }
     } else if (reported !== undefined) tokenCount = Math.max(0, reported);
+    else if (logprobs !== undefined && logprobs.length > 0) tokenCount = logprobs.length;
     this.counted += tokenCount;
     return { text, tokenCount, tokenIds, logprobs, promptTokenIds, choice };
   }

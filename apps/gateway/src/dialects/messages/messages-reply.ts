@@ -35,7 +35,11 @@ export class MessagesFormat implements Format {
 
   chunk(generation: Generation, from: Position): object[] {
     const events: object[] = [];
-    if (from === BEGIN) events.push({ type: 'message_start', message: this.message(generation, []) });
+    if (from === BEGIN) {
+      // The response may have ended already; its end is in the last events alone.
+      const message = Object.assign(this.message(generation, []), { stop_reason: null, stop_sequence: null });
+      events.push({ type: 'message_start', message });
+    }
     for (const part of toMessageParts(generation.tokens.message!.after(from.message))) {
       const key = part.kind === 'call' ? `call-${part.index}` : part.kind;
       if (key !== this.open) events.push(...this.close(), this.begin(key, part));

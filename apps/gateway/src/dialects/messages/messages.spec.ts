@@ -9,7 +9,7 @@ import { useGateway } from '../../../../../test/system/gateway-bench';
 
 let client: Anthropic;
 
-const system = useGateway(10, { dialect: 'vllm', tokens: 12, speed: 20 });
+const system = useGateway(11, { dialect: 'vllm', tokens: 12, speed: 20 });
 let { bench, gateway } = system;
 beforeEach(() => {
   ({ bench, gateway } = system);
@@ -168,6 +168,14 @@ it('errors have the form of Anthropic, of keys and in a stream too', async () =>
   const stream = ask(true, { tools: [TOOL] });
   await expect(stream).rejects.toMatchObject({ error: { type: 'error', error: { code: 'ENGINE_ERROR' } } });
   await expect.poll(() => inEngine(bench.engine.url)).toBe(0);
+});
+
+it('a stream has its stop reason in the last events alone, also if it ends before its first token', async () => {
+  await system.gateway.post('/abort_request', { rid: 'early' });
+  const headers = { 'x-request-id': 'early' };
+  const { body } = await system.gateway.post('/v1/messages', { ...request, stream: true }, headers);
+  const reasons = [...(body as string).matchAll(/"stop_reason":(null|"\w+")/g)].map(([, reason]) => reason);
+  expect(reasons).toEqual(['null', '"abort"']);
 });
 
 it('the key may be in the header x-api-key', async () => {
