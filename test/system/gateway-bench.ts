@@ -48,7 +48,7 @@ export class GatewayBench {
     const { tokens = 8_000, speed = 1, registered = 'first', gateway } = this.setup;
     await this.bench.begin(() => tokens, speed, this.dialect, this.setup.engine);
     await this.startSecond();
-    if (registered !== 'none') await this.bench.register(this.server);
+    if (registered !== 'none') await this.registerFirst();
     if (registered === 'both') await this.registerSecond();
     this.gateway = await Gateway.start(this.bench.prefix, this.bench.pool, gateway);
   }
@@ -70,6 +70,8 @@ export class GatewayBench {
     this.second = await startEngine(this.dialect, options);
     await before?.close();
   }
+
+  readonly registerFirst = (more: object = {}): Promise<void> => this.bench.register({ ...this.server, ...more });
 
   readonly registerSecond = (more: object = {}): Promise<void> =>
     this.bench.register({

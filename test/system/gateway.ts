@@ -57,8 +57,14 @@ export class Gateway {
     return this.service.close();
   }
 
-  post(path: string, body: object | string, headers: Record<string, string> = {}): Promise<Reply> {
-    return post(`${this.url}${path}`, body, headers);
+  /** @param signal disconnects the client */
+  post(
+    path: string,
+    body: object | string,
+    headers: Record<string, string> = {},
+    signal?: AbortSignal,
+  ): Promise<Reply> {
+    return post(`${this.url}${path}`, body, headers, signal);
   }
 
   /** A metric of this replica, by its name without `broomwagon_`. */
@@ -77,10 +83,15 @@ export class Gateway {
   }
 }
 
-/** Sends a request and reads its whole reply. */
-export function post(url: string, body: object | string, headers: Record<string, string> = {}): Promise<Reply> {
+/** Sends a request and reads its whole reply. @param signal disconnects */
+export function post(
+  url: string,
+  body: object | string,
+  headers: Record<string, string> = {},
+  signal?: AbortSignal,
+): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    open(url, body, headers, (response) => {
+    const sent = open(url, body, headers, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);
@@ -89,7 +100,9 @@ export function post(url: string, body: object | string, headers: Record<string,
         const { statusCode, headers, trailers } = response;
         resolve({ status: statusCode!, headers, trailers, body: parsed(text) });
       });
-    }).on('error', reject);
+    });
+    sent.on('error', reject);
+    signal?.addEventListener('abort', () => sent.destroy(new Error('The client has disconnected')), { once: true });
   });
 }
 

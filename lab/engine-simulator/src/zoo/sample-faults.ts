@@ -39,11 +39,16 @@ export function findSampleFaults(found: FoundSample, truth: TrueSample): string[
   const reason = isAborted ? 'abort' : isCut && stopAt < 0 ? 'length' : 'stop';
   if (found.finishReason !== reason) faults.push(`finish reason ${found.finishReason}`);
   const trueText = stopAt < 0 ? wholeText : wholeText.slice(0, stopAt);
-  if (!isAborted && found.text !== undefined && found.text !== trueText) {
-    faults.push(`text "${found.text}", not "${trueText}"`);
-  }
+  const isTrueText = isAborted ? trueText.startsWith(found.text ?? '') : (found.text ?? trueText) === trueText;
+  if (!isTrueText) faults.push(`text "${found.text}", not "${trueText}"`);
   const texts = found.segments?.map(({ text }) => text ?? '').join('');
   if (texts !== undefined && texts !== found.text) faults.push(`segments have the text "${texts}"`);
+  if (found.tokenIds === undefined && found.completionTokens !== undefined) {
+    const end = stopAt < 0 ? wholeText.length : stopAt + truth.stop!.length;
+    const expected = countWords(isAborted ? (found.text ?? '') : wholeText.slice(0, end));
+    const isTrue = isAborted ? found.completionTokens >= expected : found.completionTokens === expected;
+    if (!isTrue) faults.push(`usage of ${found.completionTokens} tokens, not ${expected}`);
+  }
   if (isAborted || found.tokenIds === undefined) return faults;
   // The last token of a response with a stop text completes the stop text.
   if (stopAt >= 0 && !decode(found.tokenIds).includes(truth.stop!)) faults.push('ids end before the stop text');
@@ -52,6 +57,9 @@ export function findSampleFaults(found: FoundSample, truth: TrueSample): string[
   }
   return faults;
 }
+
+/** Number of tokens whose texts begin in a text. */
+const countWords = (text: string): number => text.split(/(?= t)/).filter(Boolean).length;
 
 /** Text and number of tokens that the token limit of the request leaves. */
 function limit({ text, maxTokens = Infinity }: TrueSample): { text: string; tokenCount: number; isCut: boolean } {

@@ -76,10 +76,11 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     broomwagon: 'reads texts and ids apart; tokens without ids are dropped with their text, and reported',
     test: TEST,
     failure: 'aborted',
-    stage: endsAfter((_context, { chunk }) => {
+    stage: endsAfter(({ call }, { chunk }) => {
       const abort = chunk.empty();
       abort.isWaitingAbort = true;
       abort.end('abort');
+      if (call.form !== 'sglang') return [{ kind: 'chunk', chunk: abort }, { kind: 'done' }, { kind: 'end' }];
       abort.meta.finish_reason = { type: 'abort', message: 'Abort in waiting queue' };
       abort.meta.completion_tokens -= chunk.tokenCount;
       delete abort.meta.prompt_tokens;
