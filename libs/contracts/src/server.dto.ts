@@ -41,7 +41,10 @@ export class RegisterServerRequest extends ServerRequest {
   endpoint!: string;
   /** API of the engine. */
   @IsIn(ENGINE_DIALECTS) dialect!: EngineDialect;
-  /** Id of this start of the engine; absent counts as a restart, but for a repeat with its registrationId. */
+  /**
+   * Id of this start of the engine. A registration without an instanceId is a restart, unless it repeats the
+   * `registrationId` of the last one.
+   */
   @IsOptional() @IsCorrelationId() instanceId?: string;
   /** Model of the engine, returned with leases. */
   @IsOptional() @MaxLength(LIMITS.modelNameCharacters) model?: string;

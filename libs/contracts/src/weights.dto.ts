@@ -89,7 +89,7 @@ export interface WeightSync {
   running: Integer;
   /** Servers that take leases, or will when the pool resumes. */
   servers: Integer;
-  /** Number of these servers that report the version. */
+  /** How many of `servers` report the version of the change. */
   confirmedServers: Integer;
 }
 /** Reply of `weights.begin`, `weights.commit` and `weights.rollback`. */

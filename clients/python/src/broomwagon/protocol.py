@@ -3747,8 +3747,8 @@ class RegisterServerRequest(TypedDict):
     """API of the engine."""
 
     instanceId: NotRequired[str]
-    """Id of this start of the engine; absent counts as a restart, but for a repeat with its
-    registrationId.
+    """Id of this start of the engine. A registration without an instanceId is a restart, unless it repeats
+    the `registrationId` of the last one.
     """
 
     model: NotRequired[str]
@@ -5914,7 +5914,7 @@ class WeightSync(TypedDict):
     """Servers that take leases, or will when the pool resumes."""
 
     confirmedServers: int
-    """Number of these servers that report the version."""
+    """How many of `servers` report the version of the change."""
 
 
 class WeightSyncReply(TypedDict):
@@ -5960,7 +5960,7 @@ class WeightSyncReply(TypedDict):
     """Servers that take leases, or will when the pool resumes."""
 
     confirmedServers: int
-    """Number of these servers that report the version."""
+    """How many of `servers` report the version of the change."""
 
 
 class WeightsBegunEvent(TypedDict):

@@ -35,7 +35,7 @@ export class LeaseCalls {
     try {
       return await this.controlPlane.call('lb.acquire', request, { timeoutMs });
     } catch (error) {
-      // A load-balancer of the release before does not know the field.
+      // A load-balancer of the release before refuses an acquire with the field `model`.
       const isUnknownField = isBroomwagonError(error, 'VALIDATION_FAILED') && error.field === 'model';
       if (item.model === undefined || !isUnknownField) throw error;
       return this.controlPlane.call('lb.acquire', { ...request, model: undefined }, { timeoutMs });

@@ -1,6 +1,6 @@
 import { cutText, type TailPolicy } from '@broomwagon/contracts';
 
-/** Fault of a policy: the field, below `policy`, and the reason. */
+/** What is wrong with a policy: a field of the policy, and the reason. */
 export interface PolicyFault {
   field: keyof TailPolicy;
   reason: string;

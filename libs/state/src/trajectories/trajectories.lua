@@ -1,13 +1,20 @@
--- The recorded turns of sessions. One hash for each session: `about` (JSON), `sampling` (JSON, sampling parameters of
--- its requests, if it has any), `turns` (number of started turns), and for each turn n `begun:n` (start, ms),
--- `holder:n` (the response that may record it), `error:n` (why it has no record), and of its record `turn:n` (JSON),
--- `ref:n` (its payload), `sequence:n` (tokens|digest|generation and more) and `extended:n` (a later turn continues it).
--- `named:<identity>` is the latest turn of a request. `generation` (of the pool, see rounds/generation.lua),
--- `openedMs`, and `setBacks`: JSON, a list of {after, offset, atMs} for each renewal of the pool's generation. Turns
--- behind the turn `after` may be lost then; the number of a later turn is higher by `offset`, which is the age of the
--- session in milliseconds, so that no number is given twice. A session that is opened soon after a renewal may have
--- been opened before it, and been lost: its `openedMs` is 0, and its numbers begin with a set-back. `id` is a hash of
--- the session.
+-- The recorded turns of sessions: one hash for each session, whose `id` is a hash of its name. Fields of the session:
+--   about        JSON
+--   sampling     JSON: the sampling parameters of its requests, if it has any
+--   turns        number of started turns
+--   generation   that of the pool, see rounds/generation.lua
+--   openedMs     when the session was opened
+--   setBacks     JSON: a list of {after, offset, atMs}, one for each renewal of the pool's generation
+--   named:<identity>   the latest turn of a request
+-- Fields of turn n:
+--   begun:n      its start, ms
+--   holder:n     the response that may record it
+--   error:n      why it has no record
+--   turn:n       its record, JSON; ref:n: the payload of the record; sequence:n: tokens|digest|generation and more
+--   extended:n   a later turn continues it
+-- A renewal may have lost the turns behind the turn `after`. So that no number is given twice, each later turn gets
+-- its number plus `offset`, the age of the session at the renewal in milliseconds. A session that is opened soon after
+-- a renewal may be one that the renewal has lost: its `openedMs` is 0, and its list of set-backs begins with one.
 local Trajectories = {}
 
 Trajectories.MAX_TURNS = 256
