@@ -1,3 +1,4 @@
+import type { EngineDialect } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { inEngine, selectZoo, startEngine } from '../../../../../lab/engine-simulator/src/test-engine';
 import { ZOO } from '../../../../../lab/engine-simulator/src/zoo/zoo';
@@ -6,7 +7,7 @@ import { StubEngine } from '../../../../../test/system/stub-engine';
 
 const RESTARTS = ZOO.filter(({ server }) => server?.restart !== undefined);
 
-const system = useGateway(9, {
+const system = useGateway(10, {
   speed: 20,
   registered: 'none',
   balancer: { probeIntervalMs: 200, serverFailedAfterMs: 800 },
@@ -22,7 +23,7 @@ beforeEach(() => {
 });
 
 const completion = (model?: string) => ({ prompt: 'hi', max_tokens: 3, model });
-async function register(serverId: string, endpoint: string, dialect: 'vllm' | 'sglang' = 'vllm'): Promise<void> {
+async function register(serverId: string, endpoint: string, dialect: EngineDialect = 'vllm'): Promise<void> {
   await bench.register({ serverId, endpoint, dialect, model: undefined });
 }
 
@@ -64,36 +65,42 @@ it.each([
   },
 );
 
-describe.each(['vllm', 'sglang'] as const)('an engine of %s that is started again under a call', (dialect) => {
-  it.each(RESTARTS)('$name: later calls get the model of the new start alone', async ({ name, server }) => {
-    const lengths = { name: 'test', getLength: () => 4_000 };
-    const engine = await startEngine(dialect, { lengths, speed: 10 });
-    await register('one', engine.url, dialect);
-    const ask = (model?: string, maxTokens = 3) =>
-      gateway.post('/v1/completions', { ...completion(model), max_tokens: maxTokens });
-    expect((await ask('simulated')).status).toBe(200);
-    const running = ask('simulated', 200);
-    await expect.poll(() => inEngine(engine.url)).toBe(1);
-    await selectZoo(engine.url, { entries: [name] });
-    const { model, dialect: changed } = server!.restart!;
-    if (changed !== undefined) {
-      // An engine of another dialect does not describe itself in the registered one.
-      const states = async () =>
-        (await bench.client.call(bench.pool, 'server.list', {})).servers.map((one) => one.state);
-      await expect.poll(states).toEqual(['failed']);
-      await register('one', engine.url, changed(dialect) as typeof dialect);
-    }
-    if (model === undefined) {
-      const { status, body } = await running;
-      expect([status, body.usage.completion_tokens]).toEqual([200, 200]);
-    } else {
-      await expect.poll(async () => (await ask()).body.model).toBe(model);
-      // SGLang does not compare the name in a call with its model, and a pool of one model leaves the name to the engine.
-      const comparesNames = (changed?.(dialect) ?? dialect) === 'vllm';
-      if (comparesNames) expect((await ask('simulated')).status).toBe(404);
-      const { status } = await running;
-      if (comparesNames) expect(status).toBe(404);
-    }
-    await engine.close();
-  });
-});
+describe.each(['vllm', 'sglang', 'openai'] as const)(
+  'an engine of %s that is started again under a call',
+  (dialect) => {
+    it.each(RESTARTS.filter(({ dialects }) => dialects.includes(dialect)))(
+      '$name: later calls get the model of the new start alone',
+      async ({ name, server }) => {
+        const lengths = { name: 'test', getLength: () => 4_000 };
+        const engine = await startEngine(dialect, { lengths, speed: 10 });
+        await register('one', engine.url, dialect);
+        const ask = (model?: string, maxTokens = 3) =>
+          gateway.post('/v1/completions', { ...completion(model), max_tokens: maxTokens });
+        expect((await ask('simulated')).status).toBe(200);
+        const running = ask('simulated', 200);
+        await expect.poll(() => inEngine(engine.url)).toBe(1);
+        await selectZoo(engine.url, { entries: [name] });
+        const { model, dialect: changed } = server!.restart!;
+        if (changed !== undefined) {
+          // An engine of another dialect does not describe itself in the registered one.
+          const states = async () =>
+            (await bench.client.call(bench.pool, 'server.list', {})).servers.map((one) => one.state);
+          await expect.poll(states).toEqual(['failed']);
+          await register('one', engine.url, changed(dialect));
+        }
+        if (model === undefined) {
+          const { status, body } = await running;
+          expect([status, body.usage.completion_tokens]).toEqual([200, 200]);
+        } else {
+          await expect.poll(async () => (await ask()).body.model).toBe(model);
+          // SGLang does not compare the name in a call with its model, and a pool of one model leaves the name to the engine.
+          const comparesNames = (changed?.(dialect) ?? dialect) !== 'sglang';
+          if (comparesNames) expect((await ask('simulated')).status).toBe(404);
+          const { status } = await running;
+          if (comparesNames) expect(status).toBe(404);
+        }
+        await engine.close();
+      },
+    );
+  },
+);
