@@ -147,7 +147,7 @@ class ContinuedStart {
 
   /** @returns undefined: not known yet, or never */
   private async read(held: TokenIncrement[], ids: number[], state: 'running' | 'ended'): Promise<string | undefined> {
-    const decoded = await this.decode([...this.made.tokenIds, ...ids]).catch(() => undefined);
+    const decoded = await this.decode([...this.made.tokenIds, ...ids], DECODE_MS).catch(() => undefined);
     const whole = decoded === undefined ? undefined : textAfter(decoded, this.made.text);
     if (whole === undefined) return undefined;
     const sent = toText(held);
