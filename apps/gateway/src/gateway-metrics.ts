@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '@broomwagon/platform';
 
-/** The metrics of a gateway. */
 @Injectable()
 export class GatewayMetrics {
   readonly requests = this.metrics.counter('gateway_requests_total', 'Requests by route and status', [

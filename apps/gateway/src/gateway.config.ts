@@ -8,7 +8,8 @@ const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/;
 /** Configuration of gateway. Its routes and the health routes are on HTTP_HOST and HTTP_PORT. */
 export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   /**
-   * Fixed by default, so that clients need no other address after a restart; equal to the port of the router of SGLang.
+   * The default is the port of the router of SGLang. The port is fixed, so that clients need no other address after a
+   * restart.
    */
   @Env('HTTP_PORT', 'port of the HTTP server; 0: any free port', { min: 0, max: 65_535 })
   override httpPort: number = 30_000;
@@ -124,8 +125,8 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
 }
 
 /**
- * Requires API_KEYS on outside of loopback addresses: without keys anybody who reaches the address could use the
- * engines.
+ * Requires API_KEYS=on for addresses other than loopback addresses: without keys, anybody who reaches the address could
+ * use the engines.
  */
 function IsOnOutsideLoopback(): PropertyDecorator {
   return ValidateBy({

@@ -16,7 +16,6 @@ import { RoundsRoutes } from './rounds/rounds-routes';
 import { RllmRoutes } from './trajectories/rllm-routes';
 import { TrajectoryRoutes } from './trajectories/trajectory-routes';
 
-/** All providers with routes. */
 const SOURCES: Type<RouteSource>[] = [
   SglangGenerate,
   SglangControl,

@@ -2,12 +2,11 @@ import type { BroomwagonError } from '@broomwagon/contracts';
 import type { Generation } from '../core/generation';
 import type { MessagePosition } from '../core/message-log';
 
-/**
- * Position of a reader: number of tokens before it, characters of their text, and for a chat the parts of the message.
- */
+/** Part of a response that a reader has. */
 export interface Position {
   tokens: number;
   characters: number;
+  /** Parts of the message, for a chat. */
   message?: MessagePosition;
 }
 
@@ -17,9 +16,7 @@ export const BEGIN: Position = { tokens: 0, characters: 0 };
 export interface Format {
   /** A chunk of a stream with the tokens of a choice after a position; each item of a list is written as one event. */
   chunk(generation: Generation, from: Position, index: number): object;
-  /**
-   * Writes JSON of chunks of a choice that has not ended, like {@link chunk} with less work. Called once for a stream.
-   */
+  /** Returns a function that writes chunks as JSON while the choice runs, with less work than {@link chunk}. */
   running?(generation: Generation, index: number): (from: Position) => string;
   /** The answer with all choices; default: a chunk from the beginning. */
   whole?(generations: Generation[]): object;

@@ -17,7 +17,6 @@ export function setHeaders(generation: Generation, response: ServerResponse): vo
   if (firstTokenMs !== undefined) response.setHeader('x-broomwagon-first-token-ms', firstTokenMs);
 }
 
-/** Values of the answer headers, as a field of the body. */
 export function buildDetails(generation: Generation): object {
   const { spans, isVersionReported } = generation.report;
   const { serverId, attempts, queueMs, firstTokenMs } = generation.calls;
@@ -37,7 +36,7 @@ export function buildDetails(generation: Generation): object {
 const RECORDED = 'x-broomwagon-trajectory';
 const STAMP = 'x-broomwagon-stamp';
 
-/** Sets headers with the turns of the trajectory that the response is, whether each is recorded, and the stamp. */
+/** Sets headers: for each choice its turn and whether the turn is recorded, and the stamp. */
 export function setRecorded(generations: Generation[], response: ServerResponse): void {
   if (response.headersSent) return;
   for (const [name, value] of Object.entries(recordedFields(generations))) response.setHeader(name, value);

@@ -87,7 +87,9 @@ function parseRecordedJob(
   return checkedJob(readHeaderText(headers, 'x-broomwagon-job'), 'x-broomwagon-job');
 }
 
-/** Adds details to an answer: an object with several choices gets a list, and each answer of a list gets its own. */
+/**
+ * Adds details to an answer. One object gets the details of all choices; in a list, each answer gets its own details.
+ */
 function withDetails(answer: object, generations: Generation[]): object {
   const details = generations.map(buildDetails);
   if (Array.isArray(answer)) return answer.map((one: object, index) => ({ ...one, broomwagon: details[index] }));

@@ -70,7 +70,7 @@ export class PassedWriter {
       }
     }
     if (end === undefined) return undefined;
-    // Only a started response needs trailers; otherwise its headers have the values.
+    // Only a started response needs trailers; other responses have the values in their headers.
     if (response.headersSent) addRecorded([generation], response);
     if (answer?.isWhole === true) this.endWhole(answer.status, answer.contentType, answer.pieces);
     else if (end.reason === 'error' || answer === undefined) return this.endWithError();

@@ -4,9 +4,8 @@ import type { LeaseRequest } from '@broomwagon/generation';
 import type { Caller } from '../keys/api-keys';
 import { isSent, readHeaderText } from '../http/headers';
 
-/** Maximum size of a session id, bytes, so that it is still an id after the id of its key. */
+/** Maximum bytes of a session id, so that the id of a key and the session id together are a valid id. */
 const MAX_SESSION_BYTES = MAX_COMPOSED_ID_BYTES - 40;
-/** Headers with the session. */
 const SESSION_HEADERS = ['x-session-id', 'x-smg-routing-key'];
 
 /**
@@ -31,15 +30,15 @@ export function parsePlacement(
   };
 }
 
-/** Whether a request names a session, right or wrong. */
+/** Whether a request names a session; the name may be invalid. */
 export function namesSession(headers: IncomingHttpHeaders, caller: Caller, bodySession: unknown): boolean {
   const isNamed = (value: unknown): boolean => value !== undefined && value !== null;
   return isNamed(caller.sessionId) || isNamed(bodySession) || SESSION_HEADERS.some((name) => isNamed(headers[name]));
 }
 
 /**
- * The session of a request: of its path or key (`caller`), of headers, or of the field `session_id`. All given sessions
- * must be equal: a request with two different ones would be a turn of the wrong session.
+ * Reads the session of a request from its path or key (`caller`), its headers, or the field `session_id`. All given
+ * sessions must be equal: otherwise the turn could be recorded in the wrong session.
  */
 export function parseSession(headers: IncomingHttpHeaders, caller: Caller, bodySession: unknown): string | undefined {
   const given: [string, unknown][] = [

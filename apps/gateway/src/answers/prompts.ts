@@ -4,8 +4,8 @@ import { findPromptFault, invalidField, LIMITS, type Prompt } from '@broomwagon/
 export const MAX_CHOICES = LIMITS.samplesPerGroup;
 
 /**
- * A prompt, or a list of prompts.
- * @param kind kind of the prompts in the field; absent: each is a text or token ids
+ * Parses a prompt, or a list of prompts.
+ * @param kind kind of the prompts; absent: each prompt is a text or token ids
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function parsePrompts(

@@ -14,8 +14,8 @@ export interface RequestIdentity extends RequestId {
 }
 
 /**
- * The identity of a request: the id of its body, else `Idempotency-Key`, else its session and body. Undefined: only its
- * connection identifies it.
+ * The identity of a request: the id in its body, else `Idempotency-Key`, else its session and body.
+ * @returns undefined if only the connection identifies the request
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function toRepeatIdentity(request: RequestIdentity): RepeatIdentity | undefined {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { idFault, invalidField, MAX_COMPOSED_ID_BYTES } from '@broomwagon/contracts';
 import { readHeaderText } from '../http/headers';
 
-/** Bytes of an id of `X-Request-Id`, so that the ids of choices (`<id>-<index>`) are ids too. */
+/** Maximum bytes of `X-Request-Id`, so that the ids of choices (`<id>-<index>`) are valid ids too. */
 const MAX_HEADER_ID_BYTES = MAX_COMPOSED_ID_BYTES - 8;
 
 /** The id of a request, and whether repeats of the request are recognized by it. */
@@ -16,8 +16,8 @@ export interface RequestId {
 }
 
 /**
- * The id of a request, from its body, else from `X-Request-Id` if it is valid, else a new one.
- * @param choices the largest number of a choice, whose id is `<id>-<number>`; absent: there is one choice
+ * The id of a request, from its body, else from `X-Request-Id` if it is valid, else a new id.
+ * @param choices highest index of a choice, whose id is `<id>-<index>`; absent: the request has one choice
  * @throws BroomwagonError VALIDATION_FAILED for an id of the body
  */
 export function parseRequestId(
@@ -38,7 +38,7 @@ export function parseRequestId(
 }
 
 /**
- * Ids of the prompts of a batch; together they are the id of the request.
+ * Joins the ids of the prompts of a batch to the id of the request.
  * @param isEachNamed each choice has a prompt of its own
  * @throws BroomwagonError VALIDATION_FAILED
  */

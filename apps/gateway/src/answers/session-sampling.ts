@@ -9,24 +9,24 @@ import { namesSession, parseSession } from './placement';
 
 type Fields = Record<string, unknown>;
 
-/** How long a replica relies on an answer that no session of the pool has sampling parameters, milliseconds. */
+/** Time for which a replica relies on an answer that no session of the pool has sampling parameters, milliseconds. */
 const RELIED_ON_MS = 1_000;
 
-/** Where the requests of a route have their sampling parameters. */
+/** Place of the sampling parameters in requests of a route. */
 export interface SamplingForm {
   /** Field with the parameters, or with a list of the parameters of each prompt. Default: the body itself. */
   parent?: string;
-  /** Names of the route for parameters, by the names of vLLM where these differ. */
+  /** Names of the route for parameters, by the names of vLLM, if the names differ. */
   names?: Record<string, string>;
 }
 
 /**
- * Sets the sampling parameters of a session in each of its requests, as the gateway of rllm does: what the session has
- * replaces what the request has.
+ * Sets the sampling parameters of a session in each of its requests, as the gateway of rllm does. Parameters of the
+ * session replace parameters of the request.
  */
 @Injectable()
 export class SessionSampling {
-  /** Until then no session of the pool has parameters, on the clock of `performance`. */
+  /** Time until which no session of the pool has parameters, on the clock of `performance`. */
   private noneUntilMs = 0;
 
   constructor(
@@ -35,8 +35,8 @@ export class SessionSampling {
   ) {}
 
   /**
-   * Answers a request with the parameters of its session in its body. A request without a session, and while no session
-   * of the pool has parameters any request, costs no call of Redis.
+   * Sets the parameters of the session in the body of a request, and answers the request. Without a session, or while
+   * no session of the pool has parameters, Redis is not called.
    * @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE if the parameters cannot be read
    */
   answer(exchange: Exchange, form: SamplingForm, run: (exchange: Exchange) => Promise<void>): Promise<void> {
@@ -46,7 +46,7 @@ export class SessionSampling {
   }
 
   /**
-   * Waits until no replica relies on an older answer.
+   * Waits until no replica relies on an answer that no session has parameters.
    * @param ageMs how long ago a session of the pool got sampling parameters for the first time
    */
   async awaitReplicas(ageMs = RELIED_ON_MS): Promise<void> {
@@ -78,17 +78,16 @@ export class SessionSampling {
   }
 }
 
-/** The body with the parameters. */
 function setSampling(body: Fields, parameters: Fields, { parent, names = {} }: SamplingForm): Fields {
   const nameOf = new Map(Object.entries(names));
   const named = Object.fromEntries(
     Object.entries(parameters).map(([name, value]) => [nameOf.get(name) ?? name, value]),
   );
   const set = (fields: unknown): unknown => {
-    // A value that is wrong is refused by the route.
+    // The route refuses a wrong value.
     if (fields !== undefined && fields !== null && !isObject(fields)) return fields;
     const all = Object.assign({}, fields, named);
-    // The newer name of `max_tokens` would precede it.
+    // `max_completion_tokens` would take precedence over the `max_tokens` of the session.
     if (parameters.max_tokens !== undefined) delete all.max_completion_tokens;
     return all;
   };

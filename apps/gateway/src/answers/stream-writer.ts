@@ -23,8 +23,8 @@ interface Choice {
 }
 
 /**
- * Writes the tokens of one turn of the event loop as one chunk, and the next chunk when the client has read the
- * previous one: a slow client gets fewer and longer chunks.
+ * Writes the tokens of one turn of the event loop as one chunk. The next chunk waits until the client has read the
+ * previous chunk: a slow client gets fewer and longer chunks.
  */
 export class StreamWriter {
   private readonly choices: Choice[];

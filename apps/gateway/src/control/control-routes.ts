@@ -12,7 +12,7 @@ import { type EngineAnswer, mergedAnswer, type MergedAnswer } from './engine-ans
 import { EngineFanOut } from './engine-fan-out';
 import { WeightChanges } from './weight-changes';
 
-/** Maximum time for which a pause of the pool, or its end, is repeated, milliseconds. */
+/** Maximum time for which a call that pauses or resumes the pool is repeated, milliseconds. */
 const POOL_DEADLINE_MS = 30_000;
 const VERSION = /^\d{1,9}$/;
 
@@ -104,7 +104,8 @@ function send(response: ServerResponse, { status, body }: MergedAnswer): number 
 }
 
 /**
- * Version that an update reports. A version that is no number concerns only trainer and engines: the pool gets none.
+ * Version of the weights in an update. A version that is no number is only for trainer and engines: the pool gets no
+ * version.
  */
 function parseVersion(
   call: ControlCall,

@@ -6,9 +6,9 @@ export interface ControlCall {
   /** Path, at the gateway and at the engine. */
   path: string;
   dialects: readonly EngineDialect[];
-  /** The pool grants no leases from the start of this call on, or grants them again after it. */
+  /** `pause`: no leases are granted from the start of the call on. `resume`: leases are granted again after it. */
   pool?: 'pause' | 'resume';
-  /** Path of the call that ends this pause. */
+  /** Path of the call that ends the pause. */
   undoneBy?: string;
   /** The pause has no deadline, because the load-balancer cannot make the call that ends it. */
   hasNoDeadline?: boolean;
@@ -18,19 +18,19 @@ export interface ControlCall {
   isAtomic?: boolean;
   /** Fields added to the body for engines of a dialect unless the trainer has sent them. */
   defaults?: Partial<Record<EngineDialect, Record<string, unknown>>>;
-  /** The engines wait for each other in this call, so that all are called at the same time. */
+  /** The engines wait for each other in this call, so that all engines are called at the same time. */
   isCollective?: boolean;
-  /** The engines join a group of processes; each gets its own first rank. */
+  /** The engines join a group of processes; each engine gets its own first rank. */
   ranks?: RankFields;
 }
 
 /** Fields of a call by which an engine joins a group of processes. */
 export interface RankFields {
-  /** Object of the body with these fields; absent: the body. */
+  /** Object of the body with the ranks; absent: the body. */
   parent?: string;
-  /** First rank of the engine. */
+  /** Name of the field with the first rank of the engine. */
   offset: string;
-  /** Number of ranks of the group, with the ranks before the first engine. */
+  /** Name of the field with the number of ranks of the group, ranks before the first engine included. */
   total: string;
 }
 
@@ -53,7 +53,6 @@ function get(dialects: ControlCall['dialects'], ...paths: string[]): ControlCall
   return paths.map((path) => ({ method: 'GET', path, dialects }));
 }
 
-/** All calls by which trainers control engines. */
 export const CONTROL_CALLS: readonly ControlCall[] = [
   // SGLang
   ...post(SGLANG, { pool: 'pause', undoneBy: '/continue_generation' }, '/pause_generation'),
@@ -62,7 +61,7 @@ export const CONTROL_CALLS: readonly ControlCall[] = [
   ...post(SGLANG, {}, '/flush_cache', '/destroy_weights_update_group', '/post_process_weights', '/weights_checker'),
   ...post(SGLANG, {}, '/release_memory_occupation', '/resume_memory_occupation', '/load_lora_adapter_from_tensors'),
   ...post(SGLANG, {}, '/pull_weights', '/begin_weight_update', '/end_weight_update'),
-  // SGLang rolls back a load from the disk that fails, and no other load.
+  // SGLang rolls back a failed load from the disk, but no other failed load.
   ...post(SGLANG, { ...WEIGHTS, isAtomic: true }, '/update_weights_from_disk'),
   ...post(SGLANG, WEIGHTS, '/update_weights_from_tensor'),
   ...post(SGLANG, { ...WEIGHTS, isCollective: true }, '/update_weights_from_distributed'),

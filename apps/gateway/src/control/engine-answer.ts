@@ -1,6 +1,5 @@
 import { isObject, type ServerStatus, type WireError } from '@broomwagon/contracts';
 
-/** Answer of one engine. */
 export interface EngineAnswer {
   server: ServerStatus;
   /** HTTP status; absent: the engine did not answer, or was not called. */
@@ -13,13 +12,11 @@ export interface EngineAnswer {
   isSkipped?: boolean;
 }
 
-/** Answer to the client of a call of all engines. */
 export interface MergedAnswer {
   status: number;
   body: object;
 }
 
-/** Whether an engine has done the call. */
 export function isDone({ status = 0, body }: EngineAnswer): boolean {
   return status >= 200 && status < 300 && (body as { success?: unknown } | null | undefined)?.success !== false;
 }
@@ -40,8 +37,8 @@ const MERGES: Record<string, (values: unknown[]) => unknown> = {
 };
 
 /**
- * Answer to a call of all engines, in the form of the answer of one: the fields of the first answer, with
- * {@link MERGES} applied. The field `engines` has each answer.
+ * Builds the answer to a call of all engines: the fields of the first answer, merged by {@link MERGES}, and the field
+ * `engines` with each answer.
  */
 export function mergedAnswer(answers: EngineAnswer[]): MergedAnswer {
   const engines = answers.map(({ server, status, body, error, isSkipped }) => ({
@@ -60,7 +57,7 @@ export function mergedAnswer(answers: EngineAnswer[]): MergedAnswer {
   return { status: 200, body: { ...merged, engines } };
 }
 
-/** Status of failed calls: a refusal if all failed engines refuse for good; other failures may succeed later. */
+/** HTTP status of failed calls: 4xx if all failed engines refuse for good; else 502. */
 function failureStatus(failed: EngineAnswer[]): number {
   const statuses = failed.map(({ status = 502 }) => (status < 400 ? 400 : status));
   return statuses.find((status) => status >= 500) === undefined ? statuses[0]! : 502;
@@ -75,7 +72,7 @@ function buildFailure(failed: EngineAnswer[], called: EngineAnswer[]): object {
   return { success: false, message, error: { message, type, param: null, code, retryable: code >= 500 } };
 }
 
-/** The version that all engines have reached: the lowest number; the first version if they are no numbers. */
+/** The version that all engines have reached: the lowest number, or the first version if a version is no number. */
 function oldest(versions: unknown[]): unknown {
   const isNumbered = versions.every((version) => /^\d+$/.test(String(version)));
   return isNumbered ? [...versions].sort((a, b) => Number(a) - Number(b))[0] : versions[0];

@@ -10,7 +10,7 @@ import type { ControlCall } from './control-table';
 import type { EngineAnswer } from './engine-answer';
 import { bodiesWithRanks } from './rank-offsets';
 
-/** Maximum engines called at the same time, unless they wait for each other. */
+/** Maximum engines called at the same time, unless the engines wait for each other. */
 const ENGINES_AT_ONCE = 64;
 
 /** A call that a client sent for all engines. */
@@ -40,7 +40,7 @@ export class EngineFanOut {
 
   /**
    * @returns an answer for each engine, in the order of the server ids
-   * @throws BroomwagonError NO_SERVER_AVAILABLE; for ranks that do not fit VALIDATION_FAILED, ENGINE_PROTOCOL
+   * @throws BroomwagonError NO_SERVER_AVAILABLE; VALIDATION_FAILED or ENGINE_PROTOCOL if the ranks do not fit
    */
   async call(call: ControlCall, sent: SentCall): Promise<EngineAnswer[]> {
     const servers = await this.serversFor(call);
@@ -76,7 +76,7 @@ export class EngineFanOut {
   }
 
   /**
-   * Processes of an engine; undefined if the engine does not report them, or has several ranks in one pipeline.
+   * Number of processes of an engine; undefined without a report, or if one pipeline has several ranks.
    * @throws BroomwagonError ENGINE_PROTOCOL
    */
   private async readWorldSize(server: ServerStatus): Promise<number | undefined> {
@@ -92,7 +92,10 @@ export class EngineFanOut {
   }
 }
 
-/** The body with further fields at its beginning. The rest stays as it arrived, for example with its large numbers. */
+/**
+ * The body with further fields at its beginning. All other bytes stay as they arrived: a parse would change large
+ * numbers.
+ */
 function withDefaults({ bytes, body }: SentCall, defaults: Record<string, unknown> = {}): Buffer {
   const added = Object.entries(defaults).filter(([name]) => !Object.hasOwn(body, name));
   if (added.length === 0) return bytes;

@@ -2,10 +2,11 @@ import { invalidField, type ServerStatus } from '@broomwagon/contracts';
 import type { RankFields } from './control-table';
 
 /**
- * Bodies by which engines join a group of processes. The trainer counts the gateway as one engine, so its first rank is
- * the first rank of the first engine; each further engine starts after the ranks of the engine before.
- * @param askWorldSize reads the number of ranks of an engine; if no engine reports one, all engines share the ranks
- * equally
+ * Builds the bodies by which engines join a group of processes. The trainer counts the gateway as one engine: the first
+ * rank of the body is the first rank of the first engine, and each further engine starts after the ranks of the engine
+ * before.
+ * @param askWorldSize reads the number of ranks of an engine; if no engine reports the number, all engines share the
+ *   ranks equally
  * @returns a body for each server; undefined if the body has no first rank
  * @throws BroomwagonError VALIDATION_FAILED
  */

@@ -14,14 +14,14 @@ import { splitPages } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { type EngineAnswer, isDone, isRefused } from './engine-answer';
 
-/** Prefix of the ids of changes that a gateway has begun, and that a gateway commits. */
+/** Prefix of the ids of changes that a gateway has begun and commits. */
 const OURS = 'gateway-';
-/** Maximum time for which the end of a change, or of a pause, is repeated, milliseconds. */
+/** Maximum time for which the report of unknown weights, or the end of a change, is repeated, milliseconds. */
 const END_DEADLINE_MS = 30_000;
-/** Interval of reads of a change of another call, milliseconds. */
+/** Interval at which a change that another call has begun is read, milliseconds. */
 const LOOK_MS = 250;
 
-/** Ties updates of weights with a version to `weights.begin` and `weights.commit` of the pool. */
+/** Runs updates of weights with a version between `weights.begin` and `weights.commit` of the pool. */
 @Injectable()
 export class WeightChanges {
   private readonly logger = new Logger(WeightChanges.name);
@@ -32,11 +32,13 @@ export class WeightChanges {
   ) {}
 
   /**
-   * Runs an update under a change of weights to `version`, and reports the version of each engine that has done it. An
-   * engine that has failed may have a part of the new weights: its weights are reported as unknown. In a paused pool
-   * the change is kept open for further calls, until {@link endOpen} or an update to another version; otherwise it
-   * starts before the update, when no request runs, and ends after it. A change to the same version that a trainer has
-   * begun is joined; a change of another call of a gateway ends first.
+   * Runs an update under a change of weights to `version`, and reports the version of each engine that has done the
+   * update. An engine that has failed may have a part of the new weights: its weights are reported as unknown.
+   *
+   * - Pool not paused: the change begins when no request runs, and ends after the update.
+   * - Pool paused: the change stays open until {@link endOpen} or an update to another version.
+   * - A trainer has begun a change to this version: the update joins the change.
+   * - Another call of a gateway has begun a change to this version: the update waits for the end of the change.
    * @param mode treatment of requests that run in a pool that is not paused
    * @param isAtomic engines that refuse the update keep their weights
    * @throws BroomwagonError of `weights.begin`, WEIGHTS_NOT_QUIESCED; errors of `update`
@@ -62,8 +64,8 @@ export class WeightChanges {
   }
 
   /**
-   * Ends the change that updates in a paused pool have begun, if there is one: commits it, or rolls it back if no
-   * server reports its version.
+   * Ends the change that updates in a paused pool have begun: commits it, or rolls it back if no server reports its
+   * version.
    * @throws BroomwagonError
    */
   async endOpen(): Promise<void> {
@@ -92,7 +94,7 @@ export class WeightChanges {
           continue;
         }
       } else if (paused && isOpen(sync)) {
-        // The trainer has corrected the version before it continues.
+        // The trainer has corrected the version before it resumes the pool.
         await this.endAsConfirmed(sync);
         // Another call may have begun a change with the same correction meanwhile.
         continue;
@@ -137,7 +139,7 @@ export class WeightChanges {
     }
   }
 
-  /** The commit quarantines a server whose version is not reported until its engine reports the version. */
+  /** The commit quarantines a server without a reported version, until the engine reports the version. */
   private async reportVersion(serverId: string, weightVersion: number): Promise<void> {
     try {
       await this.controlPlane.call('server.update', { serverId, weightVersion });

@@ -5,12 +5,16 @@ import { GatewayConfig } from '../gateway.config';
 import { GenerationClaims } from './generation-claims';
 import { type AbortTarget, GenerationRegistry } from './generation-registry';
 
-/**
- * Message between replicas: an abort, the report that a replica had its generation (`isFound`), or that it has taken
- * over the request of a generation (`taken`). `isEarly`: the sender has no generation of the id, so that its request
- * may be on its way.
- */
-type AbortMessage = AbortTarget & { isEarly?: boolean; isFound?: boolean; taken?: string; from?: WorkerId };
+/** Message between replicas: an abort, unless `isFound` or `taken` is set. */
+type AbortMessage = AbortTarget & {
+  /** The sender has no generation of the id: the request may be on its way. */
+  isEarly?: boolean;
+  /** The sender had the generation of an earlier abort. */
+  isFound?: boolean;
+  /** `uid` of a generation whose request the sender has taken over. */
+  taken?: string;
+  from?: WorkerId;
+};
 
 /** Brings aborts to the replica that runs the generation: all replicas of the pool get every abort. */
 @Injectable()
@@ -42,9 +46,9 @@ export class AbortBroadcast implements OnApplicationBootstrap, BeforeApplication
   }
 
   /**
-   * Stops the generations of this replica at once, and generations of the other replicas, which may have the same id:
-   * one may have taken the request over, and ids of `X-Request-Id` are not unique. An id that no replica has is
-   * remembered by all of them: its request may be on its way. A text that cannot be the id of a request aborts nothing.
+   * Stops the generations of this replica at once, and asks the other replicas to stop theirs: another replica may have
+   * taken the request over, and ids of `X-Request-Id` are not unique. If no replica has the id, all replicas remember
+   * it, because its request may be on its way. A text that is no valid id aborts nothing.
    * @throws BroomwagonError UNAVAILABLE
    */
   abort(target: AbortTarget): void {

@@ -2,12 +2,15 @@
 const REMEMBERED_MS = 60_000;
 /** Maximum remembered aborts of one key; above it the oldest abort of the key is removed. */
 const MAX_REMEMBERED = 1_024;
-/** Replaces the key for aborts of every key. */
+/** Key under which aborts of every key are kept. */
 const EVERY_KEY = '*';
 
-/** Aborts that have arrived before their requests, apart for each key: no key can remove aborts of another key. */
+/**
+ * Aborts that have arrived before their requests. Each key has its own list, so that no key removes aborts of another
+ * key.
+ */
 export class AbortMemory {
-  /** Times at which aborts are forgotten, by id, oldest first; by key. */
+  /** For each key, the times at which aborts are forgotten, by id, oldest first. */
   private readonly keys = new Map<string, Map<string, number>>();
 
   /** @param tokenId absent: an abort of every key */

@@ -1,6 +1,5 @@
 import type { Lease } from '@broomwagon/generation';
 
-/** Server of a call. */
 type CalledServer = Pick<Partial<Lease>, 'serverId' | 'model'>;
 
 /** Calls of engines for one response: their number, the newest server, and times of the first grant and token. */
@@ -13,17 +12,15 @@ export class CallHistory {
   private grantedAt: number | undefined;
   private firstTokenAt: number | undefined;
 
-  /** Number of calls of engines. */
   get attempts(): number {
     return this.calls;
   }
 
-  /** Number of restarts of the response without its tokens. */
+  /** Number of times that the response has started again without its tokens. */
   get restarts(): number {
     return this.clears;
   }
 
-  /** Server of the newest call. */
   get serverId(): string | undefined {
     return this.server.serverId;
   }
@@ -44,17 +41,15 @@ export class CallHistory {
     return grantedAt === undefined || firstTokenAt === undefined ? undefined : Math.round(firstTokenAt - grantedAt);
   }
 
-  /** Whether the first token is older than this time, milliseconds. */
+  /** Whether the first token arrived at least `ageMs` ago, milliseconds. */
   hasReceivedFor(ageMs: number): boolean {
     return this.firstTokenAt !== undefined && performance.now() - this.firstTokenAt >= ageMs;
   }
 
-  /** Records that a lease was granted. */
   grant(): void {
     this.grantedAt ??= performance.now();
   }
 
-  /** Records the start of a call on a server. */
   start(server: CalledServer): void {
     this.calls += 1;
     this.server = server;

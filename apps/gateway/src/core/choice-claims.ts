@@ -2,10 +2,10 @@ import type { BroomwagonError } from '@broomwagon/contracts';
 
 /**
  * Claims of the choices of one request. The first choice claims before the others, and keeps its claim until all
- * choices have ended, so that a request that reaches two replicas at once has all its choices in one of them.
+ * choices have ended. So a request that reaches two replicas at once has all its choices in one replica.
  */
 export class ChoiceClaims {
-  /** Resolves once the first choice has its request, with the error if it was refused. */
+  /** Resolves when the first choice has its request or has ended; with the error if the request was refused. */
   readonly settled: Promise<BroomwagonError | undefined>;
   settle!: (refusal: BroomwagonError | undefined) => void;
   private releaseFirst: (() => Promise<void>) | undefined;
@@ -19,7 +19,8 @@ export class ChoiceClaims {
   }
 
   /**
-   * Ends a choice. Resolves when its claim is released; the last choice to end also releases the claim of the first.
+   * Ends a choice. Resolves when its claim is released; the last choice that ends also releases the claim of the first
+   * choice.
    */
   async end(choice: object, release: () => Promise<void>): Promise<void> {
     this.running -= 1;

@@ -12,12 +12,12 @@ import type { Generation } from './generation';
 import type { GenerationEnd } from './response-parts';
 
 /**
- * Ways to continue a response with its tokens. `parsed-at-end`: a chat whose tokens are more than content. The engine
- * does not parse the tokens of a call with token ids, so the whole message is parsed at its end.
+ * Ways to continue a response with its tokens. `parsed-at-end`: a chat with more than content. The engine does not
+ * parse the tokens of a call with token ids, so the whole message is parsed at its end.
  */
 type Continuation = 'exact' | 'parsed-at-end';
 
-/** Undefined: the response starts again, or ends with the error. */
+/** @returns undefined if the response starts again, or ends with the error */
 export function buildContinuation(generation: Generation): Continuation | undefined {
   const { tokens, input, needsLogprobs } = generation;
   const { message, allIds } = tokens;
@@ -62,10 +62,7 @@ export function prepareRepeat(generation: Generation, error?: Error): Generation
   return undefined;
 }
 
-/**
- * Like {@link prepareRepeat}, for the engine of the call: the tokens of a chat are kept only if this engine can parse
- * them.
- */
+/** Like {@link prepareRepeat}, but the tokens of a chat are kept only if the engine of the next call can parse them. */
 export async function prepareCall(generation: Generation, engine: EngineAdapter): Promise<GenerationEnd | undefined> {
   const end = prepareRepeat(generation);
   if (end !== undefined || generation.tokens.message?.isParsedAtEnd !== true) return end;
@@ -75,8 +72,8 @@ export async function prepareCall(generation: Generation, engine: EngineAdapter)
 }
 
 /**
- * Parses the message of a chat that is parsed at its end. No `end`: the response is generated again. An aborted chat
- * whose message cannot be parsed ends with the parts and token ids so far, and the error beside the end.
+ * Parses the message of a chat that is parsed at its end. Without `end`, the response is generated again. If the
+ * message of an aborted chat cannot be parsed, the chat ends with the parts and token ids so far, and `error`.
  */
 export async function parseAtEnd(
   generation: Generation,
@@ -110,7 +107,7 @@ function beginAgain(generation: Generation, error?: Error): GenerationEnd | unde
   return undefined;
 }
 
-/** Ids of the prompt of a continued call; undefined if the response has no ids, or the prompt is more than its ids. */
+/** Ids of the prompt of a continued call; undefined if the response has no ids, or the prompt has more than text. */
 function getPromptIds({ tokens, report, input: { prompt } }: Generation): number[] | undefined {
   return tokens.allIds === undefined || isMultimodal(prompt) ? undefined : report.promptTokenIds;
 }
@@ -131,7 +128,7 @@ export function buildEngineRequest(generation: Generation, { dialect }: Lease): 
   const prompt =
     promptTokenIds === undefined ? Object.assign({}, input.prompt, { engineFields }) : { promptTokenIds, engineFields };
   const { seed } = input.sampling;
-  // SGLang hashes the position into its random numbers; other engines would draw the same numbers again.
+  // SGLang makes random numbers from seed and position; other engines would draw the numbers of the first call again.
   const isDerived = seed !== undefined && tokens.count > 0 && dialect !== 'sglang';
   const sampling = Object.assign(
     {},
@@ -145,7 +142,7 @@ export function buildEngineRequest(generation: Generation, { dialect }: Lease): 
 }
 
 /**
- * @param avoidServers servers that are used only if no other server can be
+ * @param avoidServers servers that are used only if no other server can take the request
  * @param excludeServers servers that are not used
  */
 export function buildLeaseRequest(

@@ -27,7 +27,7 @@ export class EngineReport {
     return this.weights;
   }
 
-  /** False while the engine has not reported the weights of a span: then the version comes from the lease. */
+  /** False while the engine has not reported the weights of a span: then the version of the span is from the lease. */
   get isVersionReported(): boolean {
     return this.hasVersions;
   }
@@ -58,7 +58,7 @@ export class EngineReport {
 
   /**
    * Takes the size and the ids of the prompt, as a call reports them with its first tokens.
-   * @param start tokens of the calls before, which are part of the prompt of this call
+   * @param start number of tokens of earlier calls; the prompt of this call contains these tokens
    */
   takeIncrement({ promptTokens, promptTokenIds }: TokenIncrement, start: number): void {
     if (start === 0) this.takePromptIds(promptTokenIds);

@@ -23,19 +23,21 @@ type LeasedStart = Pick<Lease, 'serverId' | 'epoch'>;
 const toStart = ({ serverId, epoch }: LeasedStart): string => `${serverId} ${epoch}`;
 
 /**
- * Limit of the calls of a generation that end badly in a row, without a further kept token. Failures on different
- * servers are evidence against the request; a restarted server counts as another one. Repeated failures on the same
- * servers, and failures while most servers fail other requests, only cause pauses, whose sum is limited. Calls that
- * were not served have only a deadline, like the wait for a free server. A start of a server that has answered in a
- * wrong dialect, without a token, gets no further calls: each would cost a whole response and end in the same way.
+ * Limits the calls of a generation that fail in a row, without a further kept token:
+ *
+ * - Failures on different servers, or starts of one server, are evidence against the request.
+ * - Repeated failures on the same servers, and failures while most servers fail, only cause pauses up to a limit.
+ * - Calls that were not served have only a deadline, like the wait for a free server.
+ * - A start of a server that has answered in a wrong dialect, without a token, gets no further calls: each call would
+ *   cost a whole response and fail in the same way.
  */
 export class FailureLimit {
-  /** Starts of servers that have failed the request. */
+  /** Starts of servers on which the request has failed. */
   private readonly failedStarts = new Set<string>();
   /** Errors of server starts that have sent an answer in a wrong dialect. */
   private readonly wrongStarts = new Map<string, Error>();
   private readonly servers = new Set<string>();
-  /** Error of a wrong answer, while the next call must go to a server that has sent none. */
+  /** Error of a wrong answer, while the next call must go to a server without a wrong answer. */
   private excludedFor: Error | undefined;
   private failed = 0;
   private refused = 0;
@@ -64,7 +66,7 @@ export class FailureLimit {
     return this.servers.size === 0 ? undefined : [...this.servers].slice(-LIMITS.excludedServers);
   }
 
-  /** Servers that may not get the next call. While there are some, the call does not wait for a first other server. */
+  /** Servers that must not get the next call. If there are some, the call does not wait for another server. */
   get excludedServers(): string[] | undefined {
     return this.excludedFor && [...this.wrongServers()].slice(-LIMITS.excludedServers);
   }
@@ -97,7 +99,7 @@ export class FailureLimit {
     return isOver || this.pausedMs > this.limits.engineFailureDeadlineMs ? undefined : pauseMs;
   }
 
-  /** Error for a client whose wait for a serving server is over; undefined: all calls were served. */
+  /** Error for a client that has waited too long for a serving server; undefined: all calls were served. */
   private busyError(): BroomwagonError | undefined {
     if (this.unserved === undefined) return undefined;
     const { message, retryAfterMs = RETRY_AFTER_MS, details } = this.unserved;
@@ -114,8 +116,8 @@ export class FailureLimit {
   }
 
   /**
-   * Whether the lease must be given back, because its start has answered in a wrong dialect. The next acquire then
-   * avoids no servers of other failures, and if there are none, it excludes the wrong ones.
+   * Whether the lease must be given back, because its start of the server has answered in a wrong dialect. The next
+   * acquire avoids only servers with wrong answers, and excludes them if no other server was avoided before.
    */
   refusesWrong(lease: LeasedStart): boolean {
     const error = this.wrongStarts.get(toStart(lease));

@@ -23,9 +23,9 @@ const LOOK_MS = 250;
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Lets a request with an id of its client have one generation in all replicas. A repeat at another replica waits for
- * the epoch of the first request to end, and takes the request over, with its saved tokens, if the first one has no
- * client.
+ * Gives a request with an id of its client one generation in all replicas. A repeat at another replica takes the
+ * request over, with the saved tokens, if the first request has no client or its epoch has ended. Otherwise the repeat
+ * waits for a time, and is refused.
  */
 @Injectable()
 export class GenerationClaims {
@@ -60,7 +60,7 @@ export class GenerationClaims {
 
   /**
    * Claims the request before a call of an engine. An epoch that has expired may have lost the request.
-   * @returns the error that ends the generation; undefined also once it is stopped
+   * @returns the error that ends the generation; undefined also if the generation is stopped
    */
   async take(generation: Generation, worker: WorkerEpoch): Promise<BroomwagonError | undefined> {
     const choices = this.choices.get(generation);
@@ -107,8 +107,8 @@ export class GenerationClaims {
   }
 
   /**
-   * Records that the last client has disconnected, or that one has returned: without a client, another replica may take
-   * the request over.
+   * Records that the last client has disconnected, or that a client has returned. Without a client, another replica may
+   * take the request over.
    */
   async setUnread(generation: Generation, isUnread: boolean): Promise<void> {
     if (isUnread) this.clientless.add(generation);
@@ -140,8 +140,7 @@ export class GenerationClaims {
     const isRepeatable = end.reason === 'error' && end.error.retryable;
     const keepsSaved = this.isOurs(generation) && isRepeatable && (await this.saves.keep(generation));
     this.saves.end(generation);
-    // A choice that ends before the others holds its claim until then: its claim also shows that its client has
-    // disconnected.
+    // A choice keeps its claim until all choices end: the claim also shows that the client has disconnected.
     const release = (): Promise<void> => this.release(generation, end, keepsSaved);
     await (this.choices.get(generation)?.end(generation, release) ?? release());
   }
@@ -154,7 +153,7 @@ export class GenerationClaims {
 
   /**
    * Releases a claim at the end. A whole response that nobody has read keeps its claim, so that a repeat at another
-   * replica finds it.
+   * replica finds the response.
    */
   private async release(generation: Generation, end: GenerationEnd, keepsSaved = false): Promise<void> {
     const { held, clientless } = this;

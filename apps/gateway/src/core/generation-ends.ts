@@ -13,8 +13,8 @@ export function toAbortEnd({ result }: Generated): GenerationEnd {
 }
 
 /**
- * End of a generation whose client asked to continue after aborts of engines, once there were too many. Without a token
- * the client gets an error and may repeat the request: an empty response would be no sample.
+ * End of a generation that engines have aborted too often, although its client asked to continue after aborts. Without
+ * a token the client gets an error and may repeat the request: an empty response would be no sample.
  */
 export function endOfAborts({ tokens, calls }: Generation, abort: GenerationEnd): GenerationEnd {
   if (tokens.count > 0) return abort;
@@ -42,7 +42,9 @@ export function endOfRefusal(generation: Generation, error: Error | undefined): 
   return { reason: 'error', error: afterWait(error) };
 }
 
-/** Error that a client may retry: the deadline of its whole wait has passed, not the deadline of one acquire. */
+/**
+ * Turns the error of the last acquire into an error that a client may retry: the deadline of the whole wait has passed.
+ */
 function afterWait(error: Error): BroomwagonError {
   const { message, details } = error as BroomwagonError;
   const options = { retryAfterMs: RETRY_AFTER_MS, details };
@@ -51,7 +53,7 @@ function afterWait(error: Error): BroomwagonError {
   return asOurs(error);
 }
 
-/** Gives a refusal of the engine its own code, if clients handle it separately. */
+/** Gives a refusal of the engine its own code, if clients handle such refusals separately. */
 export function toRefusal(error: BroomwagonError): BroomwagonError {
   const { field, message } = error;
   if (field === 'model') return new BroomwagonError('MODEL_NOT_FOUND', message, { field });

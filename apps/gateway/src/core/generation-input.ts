@@ -6,7 +6,7 @@ import type { LeaseRequest } from '@broomwagon/generation';
 export interface GenerationInput {
   prompt: Prompt;
   sampling: SamplingParameters;
-  /** Budget of the whole response, tokens; Infinity: until the context is full. */
+  /** Maximum tokens of the whole response; Infinity: until the context is full. */
   maxTokens: number;
   /** Whether the text of a response that ended by a stop text contains the stop text. */
   keepsStop: boolean;
@@ -22,7 +22,10 @@ export interface GenerationInput {
   hasTools?: boolean;
   /** Whether the response is also continued after an abort by the engine; otherwise the abort ends it. */
   continuesEngineAborts: boolean;
-  /** The body is passed to the engine as it is, and the answer back; the prompt is used only to choose a server. */
+  /**
+   * The engine gets the body unchanged, and the client gets the answer unchanged; the prompt is used only to choose a
+   * server.
+   */
   passed?: Omit<PassedRequest, 'engineRequestId'>;
   /** Session, group, priority and weight gates of the acquires. */
   placement: Omit<LeaseRequest, 'requestId'>;

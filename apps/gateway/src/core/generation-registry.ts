@@ -13,7 +13,7 @@ import type { RepeatIdentity } from './repeat-identity';
 
 /** Generations that an abort selects. */
 export interface AbortTarget {
-  /** Id of a request, which means all its choices, or of one choice. */
+  /** Id of one choice, or of a request, which selects all its choices. */
   id?: string;
   /** Selects all generations, instead of `id`. */
   all?: boolean;
@@ -23,7 +23,6 @@ export interface AbortTarget {
   tokenId?: string;
 }
 
-/** Request of a client, with its id. */
 export interface OpenRequest {
   id: string;
   /** One input for each choice. If there are several, the id of a choice is the id of the request with `-<index>`. */
@@ -35,7 +34,7 @@ export interface OpenRequest {
   maxGenerations?: Integer;
   /** Identity of the request and its repeats; absent: only its connection. */
   repeat?: RepeatIdentity;
-  /** Job for which the session is recorded; absent: this request does not set it. */
+  /** Job for which the session is recorded; absent: this request sets no job. */
   recordFor?: string;
 }
 
@@ -77,8 +76,8 @@ export class GenerationRegistry {
   }
 
   /**
-   * Begins the generations of a request, or joins the generations of the request that this one repeats: all of them, or
-   * none. Each of them needs a call of {@link leave}.
+   * Begins the generations of a request, or joins the generations of the request that it repeats: all choices, or none.
+   * Each generation needs a call of {@link leave}.
    * @throws BroomwagonError SHUTTING_DOWN, QUEUE_FULL, RATE_LIMITED, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED
    */
   open(request: OpenRequest): Generation[] {
@@ -91,7 +90,7 @@ export class GenerationRegistry {
     const isAborted = count > 0 && this.takeAbort(request.tokenId, request.id);
     const generations = choices.map(({ choice, known, joined }) => {
       if (joined !== undefined) return this.join(joined, choice.repeat!);
-      // A second sample of the same session: its repeats cannot be distinguished from repeats of the first sample.
+      // This is a second sample of the session: its repeats cannot be distinguished from repeats of the first sample.
       const own = known === undefined ? choice : { ...choice, repeat: undefined };
       return this.add(request, own, isAborted);
     });
@@ -112,7 +111,8 @@ export class GenerationRegistry {
   }
 
   /**
-   * Removes a reader. The last one ends the generation: at once, or after `rejoinMs` if its client may repeat it.
+   * Removes a reader. The last reader ends the generation: at once, or after `rejoinMs` if the client may repeat the
+   * request.
    * @param isDelivered the reader has got the whole response
    */
   leave(generation: Generation, isDelivered: boolean): void {
@@ -145,7 +145,7 @@ export class GenerationRegistry {
     return meant.length;
   }
 
-  /** Loses the request of a generation to another replica. A generation that has ended is not joined any more. */
+  /** Stops a generation whose request another replica has taken over, and lets no reader join it any more. */
   lose(uid: string): void {
     for (const [key, entry] of this.entries) {
       const { generation, readers } = entry;
@@ -168,7 +168,6 @@ export class GenerationRegistry {
     this.aborted.remove(tokenId, id);
   }
 
-  /** Refuses new generations. */
   drain(): void {
     this.isDraining = true;
   }
@@ -177,7 +176,6 @@ export class GenerationRegistry {
     for (const generation of this.running) generation.stop(cause);
   }
 
-  /** Resolves when no generation runs. */
   async idle(): Promise<void> {
     while (this.running.size > 0) await once(this.ends, 'end');
   }
@@ -228,7 +226,7 @@ export class GenerationRegistry {
     this.ends.emit('end');
   }
 
-  /** Whether an abort of the id was remembered; forgets it. */
+  /** Removes the remembered abort of an id. @returns whether there was one */
   private takeAbort(tokenId: string, id: string): boolean {
     const target = [{ id, tokenId }, { id }].find((one) => this.aborted.remove(one.tokenId, id));
     if (target !== undefined) this.onAbortTaken(target);
@@ -243,20 +241,20 @@ function buildChoices({ id, choiceIds, repeat, inputs }: OpenRequest): Choice[] 
   });
 }
 
-/** Whether the id belongs to the generation or its request, or is a prefix of these ids. */
+/** Whether the id names the generation or its request, or with `isPrefix` begins the id of the generation. */
 function isNamed(generation: Generation, id: string, isPrefix = false): boolean {
   return generation.id === id || generation.requestId === id || (isPrefix && generation.id.startsWith(id));
 }
 
-/** Key of an entry. A generation without an identity is found by no repeat. */
+/** Key of an entry. No repeat finds a generation without an identity. */
 function buildEntryKey({ tokenId, repeat, uid }: Generation): string {
   return joinKey(tokenId, repeat?.key ?? uid);
 }
 
 /**
  * Whether a request is a repeat of the request with the same identity. A session may ask for several samples of one
- * prompt at the same time: while the client reads the first, an equal request is another sample, or the repeat of
- * another sample.
+ * prompt at the same time: while the client reads the first sample, an equal request is another sample, or the repeat
+ * of another sample.
  * @throws BroomwagonError IDEMPOTENCY_KEY_REUSED
  */
 function isRepeated({ generation, readers }: Entry, { kind, digest }: RepeatIdentity): boolean {

@@ -46,7 +46,7 @@ const RELEASE_WAIT_MS = 1_000;
 /** Refusals of a move after which the lease is still on its server. */
 const STAYS = ['SERVER_NOT_FOUND', 'SERVER_NOT_READY', 'SERVER_FULL', 'SERVER_UNSUITABLE', 'POOL_PAUSED'] as const;
 
-/** Call of a generation that has ended, with the lease of its last server. */
+/** An ended call, with the lease of its last server. */
 interface EndedCall {
   /** Absent: the generation must be continued. */
   end?: GenerationEnd;
@@ -81,7 +81,7 @@ export class GenerationRunner {
     private readonly config: GatewayConfig,
   ) {}
 
-  /** Never throws: whatever happens, the generation ends. */
+  /** Runs a generation to its end. Never throws. */
   async run(generation: Generation): Promise<void> {
     let end: GenerationEnd;
     try {
@@ -168,8 +168,8 @@ export class GenerationRunner {
   }
 
   /**
-   * Runs on the server of the lease, and on each server that the lease is moved to. No `end`: the generation must be
-   * continued.
+   * Runs a generation on the server of its lease, and after each move on the next server. Without `end`, the generation
+   * must be continued.
    */
   private async callUnderLease(generation: Generation, first: MovableCall, granted: Lease): Promise<EndedCall> {
     let [call, lease] = [first, granted];
@@ -266,7 +266,8 @@ export class GenerationRunner {
   }
 
   /**
-   * Moves the lease to the target of its call. A lease whose target refuses it stays; undefined: its server is unknown.
+   * Moves the lease to the target of its call. A refused lease stays on its server.
+   * @returns undefined if the server of the lease is unknown
    */
   private async transfer(generation: Generation, call: MovableCall, lease: Lease): Promise<Lease | undefined> {
     const { targetServerId, targetEpoch } = call.target!;

@@ -12,9 +12,12 @@ import { TokenLog } from './token-log';
 import { TokenNames } from './token-names';
 
 /**
- * State of a generation, with the values of only this state. `waiting`: no call of an engine, before the first call or
- * between two calls. `running`: a call, from its acquire to its release. `restored`: another replica has generated the
- * whole response. `ended`: clients have the end.
+ * State of a generation, with the values that only this state has:
+ *
+ * - `waiting`: no call of an engine runs, before the first call or between two calls.
+ * - `running`: a call runs, from its acquire to its release.
+ * - `restored`: another replica has generated the whole response.
+ * - `ended`: clients have the end.
  */
 type State =
   | { readonly name: 'waiting' }
@@ -50,14 +53,15 @@ export class Generation {
   private turn: Promise<void> | undefined;
   private wasSent = false;
   private wasLost = false;
-  /** Created when it is needed: most generations end without one. */
+  /** Created on first use: most generations end without this object. */
   private stopping: AbortController | undefined;
   private stopCause: StopCause | undefined;
   private readonly listeners = new Set<() => void>();
 
   /**
-   * @param id id of the client, else a new one; `rid` of SGLang
-   * @param recordFor the session is recorded, on the payload quota of this job; absent: if it was opened for recording
+   * @param id id from the client (`rid` of SGLang), else a new id
+   * @param recordFor job whose payload quota the record of the session uses; absent: a session is recorded if it was
+   *   opened
    * @param repeat identity of the request and its repeats; absent: repeats cannot be recognized
    * @param requestId id of the request, if it has several choices
    */
@@ -79,7 +83,7 @@ export class Generation {
     this.ended = new Promise((resolve) => (this.resolveEnd = resolve));
   }
 
-  /** End of a generation whose clients may have it. */
+  /** End of the generation; clients may have received this end. */
   get end(): GenerationEnd | undefined {
     return this.state.name === 'ended' ? this.state.end : undefined;
   }
@@ -176,8 +180,8 @@ export class Generation {
   }
 
   /**
-   * Takes an increment of a call, whose tokens are in {@link tokens} already, and reports it to the listeners.
-   * @param start tokens of the calls before
+   * Takes an increment of a call, whose tokens are in {@link tokens} already, and reports a change to the listeners.
+   * @param start number of tokens of earlier calls
    */
   receive(increment: TokenIncrement, start: number): void {
     this.report.takeIncrement(increment, start);
@@ -198,7 +202,6 @@ export class Generation {
     this.passedAnswer ??= { status, contentType, pieces: [body], isWhole };
   }
 
-  /** Records that a client has received tokens. */
   markSent(): void {
     this.wasSent = true;
   }
@@ -240,14 +243,13 @@ export class Generation {
   }
 
   /**
-   * Whether a response is being written, and has received tokens for less than this time.
-   * @param ageMs 0: for any time
+   * Whether a client reads the response, and the first token arrived less than `ageMs` ago.
+   * @param ageMs milliseconds; 0: any time
    */
   isWatchedForLess(ageMs: number): boolean {
     return this.listeners.size > 0 && (ageMs === 0 || !this.calls.hasReceivedFor(ageMs));
   }
 
-  /** Reports new tokens, or the end, to the listeners. */
   private reportChange(): void {
     for (const listener of this.listeners) listener();
   }

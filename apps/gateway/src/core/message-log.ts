@@ -39,7 +39,6 @@ export class MessageLog {
   private readonly calls: ToolCall[] = [];
   /** The newest tool call of each index of the engine. */
   private readonly callsByIndex = new Map<number, ToolCall>();
-  /** Number of tokens so far. */
   private tokenCount = 0;
   /** Other fields of deltas, with the number of the change that has set them. */
   private readonly others = new Map<string, { value: unknown; change: number }>();
@@ -143,11 +142,11 @@ export class MessageLog {
   removeEnd(end: string): void {
     const name = this.lastText ?? 'content';
     const text = this.texts[name];
-    // The engine may have parsed the stop text away, for example as the end of the reasoning.
+    // The engine may have removed the stop text, for example as the end of the reasoning.
     if (text?.endsWith(end)) this.texts[name] = text.slice(0, -end.length);
   }
 
-  /** Keeps the end of the latest text from readers, until it is certain that no stop text begins there. */
+  /** Keeps the end of the latest text from readers, until it is certain that no stop text begins in this end. */
   holdEnd(characters: number): void {
     this.heldLength = characters;
   }
@@ -179,7 +178,6 @@ export class MessageLog {
     return { ...delta, ...(calls.length > 0 && { tool_calls: calls }) };
   }
 
-  /** The whole message. */
   whole(): Record<string, unknown> {
     const { tool_calls: calls, content, ...others } = this.after();
     return {
@@ -250,15 +248,15 @@ export class MessageLog {
     return called?.name !== undefined && newest?.function.name !== undefined ? undefined : newest;
   }
 
-  /** The tool call at an index that its first delta did not have. */
+  /** The tool call at a position, if its first delta had no index. */
   private unindexed(index: number): ToolCall | undefined {
     const call = this.calls[index];
     return call !== undefined && ![...this.callsByIndex.values()].includes(call) ? call : undefined;
   }
 
   /**
-   * Adds log probabilities. Tokens for which the engine has sent none get null, so that all entries stay at their
-   * tokens.
+   * Adds log probabilities. A token without a log probability from the engine gets null, so that each entry stays at
+   * its token.
    */
   private addLogprobs({ tokenIds, tokenCount }: TokenIncrement, entries: object[]): void {
     if (entries.length === 0 && this.logprobs.length === 0) return;
@@ -270,8 +268,8 @@ export class MessageLog {
   }
 
   /**
-   * Log probabilities of an increment. Entries of a call that was continued by another route are written in the form of
-   * a chat.
+   * Log probabilities of an increment. Entries of a call on another route than the chat are converted to the form of a
+   * chat.
    */
   private toLogprobEntries({ choice, logprobs, tokenIds }: TokenIncrement): object[] {
     const { content, tokens, top_logprobs: tops } = choice?.logprobs ?? {};

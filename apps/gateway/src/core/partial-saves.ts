@@ -8,18 +8,17 @@ import type { GenerationEnd, RestoredTokens, WholeResponse } from './response-pa
 
 /** Time for which saved tokens are kept for a client that repeats its request, milliseconds. */
 const KEPT_MS = 600_000;
-/** Maximum size of the answer of a passed request that is saved, bytes. */
+/** Maximum size of a saved answer to a passed request, bytes. */
 const MAX_ANSWER_BYTES = 4 * 1_048_576;
 
-/** Tokens in their saved form. */
 interface Partial extends RestoredTokens {
   /** SHA-256 of the body. */
   digest: string;
 }
 
 /**
- * Saves the tokens of generations whose clients may repeat them by an id. If this replica is killed, the replica to
- * which a client repeats its request continues from the last save.
+ * Saves the tokens of generations whose clients may repeat the request by an id. If this replica is killed, the replica
+ * that gets the repeat continues from the last save.
  */
 @Injectable()
 export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -42,7 +41,9 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     clearTimeout(this.timer);
   }
 
-  /** Gives a new generation the tokens that another replica has saved. From then on its own tokens are saved. */
+  /**
+   * Gives a new generation the tokens that another replica has saved, and begins to save the tokens of the generation.
+   */
   begin(generation: Generation, saved: unknown): void {
     const partial = saved as Partial | undefined;
     const isSame = partial?.digest === generation.repeat!.digest;
@@ -66,8 +67,8 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   /**
-   * Saves a response that has ended, for the replica that answers a repeat. Routed experts, and larger answers of
-   * passed requests, are not saved: the repeat generates them again.
+   * Saves a response that has ended, for the replica that answers a repeat. A response with routed experts, or with a
+   * larger passed answer, is not saved: the repeat generates the response again.
    * @returns whether the response is kept. Never throws.
    */
   async keepWhole(generation: Generation, end: GenerationEnd): Promise<boolean> {
@@ -82,7 +83,6 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     return true;
   }
 
-  /** Ends the saves of a generation. */
   end(generation: Generation): void {
     this.saved.delete(generation);
   }

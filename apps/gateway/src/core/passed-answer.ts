@@ -3,7 +3,7 @@ import type { GenerationResult, PassedAnswer } from '@broomwagon/engines';
 import { isCount } from '../fields/read-fields';
 
 const MAX_TOKEN_ID = 2 ** 31 - 1;
-/** Maximum size of a parsed answer, bytes: parsing a larger one would hold up all other streams. */
+/** Maximum size of a parsed answer, bytes: the parse of a larger answer would hold up all other streams. */
 const MAX_PARSED_BYTES = 16 * 1_048_576;
 
 type Fields = Record<string, unknown>;
@@ -20,7 +20,7 @@ export interface PassedResult extends Pick<GenerationResult, 'usage' | 'engineFi
   promptTokenIds?: number[];
 }
 
-/** Counts, ids and finish reason of an answer, as far as it has them in a form of vLLM, SGLang or OpenAI. */
+/** Reads counts, ids and finish reason of an answer, if they are in a form of vLLM, SGLang or OpenAI. */
 export function readAnswer({ contentType, body }: Pick<PassedAnswer, 'contentType' | 'body'>): PassedResult {
   const answer = contentType.includes('json') && body.length <= MAX_PARSED_BYTES ? parse(body) : undefined;
   const list = Array.isArray(answer) ? answer : isObject(answer) ? (answer.choices ?? [answer]) : [];

@@ -4,7 +4,6 @@ import type { Recording } from './recording/recording';
 import type { NamedTokens } from './token-names';
 import type { WeightSpan } from './weight-spans';
 
-/** End of a generation. */
 export type GenerationEnd =
   | { reason: 'stop'; matched?: string | number }
   | { reason: 'length' }
@@ -30,12 +29,13 @@ export interface RestoredTokens {
   /** False: the version of a span is the version of its lease, because the engine has not reported its weights. */
   isVersionReported: boolean;
   promptTokens?: number;
-  /** Ids of the rendered prompt of a chat, and its message. */
+  /** Ids of the rendered prompt, for a chat. */
   promptTokenIds?: number[];
+  /** Message, for a chat. */
   message?: SavedMessage;
   /** Names of the tokens, if the client reads them. */
   names?: NamedTokens;
-  /** The rest of a response that has ended. */
+  /** Further parts of a response that has ended. */
   whole?: WholeResponse;
 }
 

@@ -7,7 +7,10 @@ import { unlessAborted } from '@broomwagon/generation';
  * of these calls delays every other request of the engine.
  */
 export class ResumePacer {
-  /** Calls that wait for their first token, and calls that wait to begin, oldest first; by engine. */
+  /**
+   * For each engine: the number of calls that wait for their first token, and the calls that wait to begin, oldest
+   * first.
+   */
   private readonly engines = new Map<string, { starting: number; waiting: Set<() => void> }>();
 
   private waiting = 0;
@@ -25,7 +28,7 @@ export class ResumePacer {
 
   /**
    * Waits for a place. Resolves when the call may begin, is stopped, or has waited until the deadline.
-   * @returns function to call at the first token, or at the end of the call; further calls of it change nothing
+   * @returns function to call at the first token and at the end of the call; only its first call has an effect
    */
   async enter(engine: string, signal: StopSignal): Promise<() => void> {
     if (signal.aborted) return () => undefined;

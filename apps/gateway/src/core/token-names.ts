@@ -18,7 +18,8 @@ export class TokenNames {
   private characters = 0;
 
   /**
-   * Adds an increment. A token without a name gets the text of its increment if it is alone in it, otherwise its id.
+   * Adds an increment. A token without a name gets the text of the increment if the increment has no other token, else
+   * its id.
    */
   take({ choice, tokenIds, text, tokenCount }: TokenIncrement): void {
     const { tokens, top_logprobs: tops } = choice?.logprobs ?? {};

@@ -4,7 +4,10 @@ import { AbortAttemptsCommand, MoveLeasesCommand, workerCommandSubject } from '@
 import { HeldLeases, MovableCall, WorkerSession } from '@broomwagon/generation';
 import { ContractPipe } from '@broomwagon/messaging';
 
-/** Receives the commands of this replica, at least once each; the release or the move of each lease confirms them. */
+/**
+ * Receives the commands of this replica. A command may arrive more than once; the release or move of its lease confirms
+ * the command.
+ */
 @Controller()
 export class WorkerCommandsController {
   constructor(

@@ -14,7 +14,7 @@ export function splitSampling(
   parent = 'sampling_params',
 ) {
   const known: Record<string, unknown> = logprobs ? { logprobs } : {};
-  // Without a prototype: a client may name a field `__proto__`.
+  // The object has no prototype: a client may name a field `__proto__`.
   const unknown = Object.create(null) as Record<string, unknown>;
   if (Object.keys(fields).length === 0) return { known: known as SamplingParameters, unknown };
   for (const [name, value] of Object.entries(fields)) {
@@ -71,7 +71,7 @@ export function jsonText(value: object, field?: string): string {
   }
 }
 
-/** A null counts as absent. */
+/** Removes fields that are null: a null counts as absent. */
 export function withoutNulls(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.values(fields).includes(null)
     ? Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))

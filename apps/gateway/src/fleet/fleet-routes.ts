@@ -30,8 +30,8 @@ interface Worker {
 }
 
 /**
- * Routes by which trainers add engines to a router, and read its list of engines. Changes need the role trainer:
- * requests are sent to any address that is added.
+ * Routes by which trainers add engines to a router, and read its list of engines. Changes need the role trainer,
+ * because requests are sent to each added address.
  */
 @Injectable()
 export class FleetRoutes {
@@ -92,7 +92,6 @@ export class FleetRoutes {
     sendJson(exchange.response, 200, { status: 'success' });
   }
 
-  /** Registers the engine at the URL of a request. */
   private async register(exchange: Exchange): Promise<{ serverId: string; url: string }> {
     const url = parseEngineUrl(exchange);
     const { worker_type: type } = exchange.body;

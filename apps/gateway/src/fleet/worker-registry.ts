@@ -5,7 +5,7 @@ import { ControlPlane } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { poolServers } from './pool-servers';
 
-/** Adds engines to the pool, and removes them. Requests are sent to any address that is added. */
+/** Adds engines to the pool, and removes them. Requests are sent to each added address. */
 @Injectable()
 export class WorkerRegistry {
   private readonly access: EngineAccess;

@@ -16,9 +16,8 @@ import { isBegun } from './silence-keeper';
 
 /** Prefix of `/sessions/{id}`, which may precede any path. */
 const SESSION_PREFIX = '/sessions/';
-/** Path of a session itself. */
 const SESSION_PATH = '/sessions/{id}';
-/** Maximum characters of a session in a path; the longest id has fewer in a URL. */
+/** Maximum characters of a session in a path, more than the longest id has in a URL. */
 const MAX_SESSION_CHARACTERS = 1_536;
 /** Paths with a parameter, and their names in the tables of routes. */
 const PARAMETER_PATHS: [RegExp, string][] = [
@@ -60,7 +59,7 @@ export class DataPlane {
     this.maxPathLength = Math.max(...[...this.paths.keys()].map(({ length }) => length));
   }
 
-  /** Handles a request. False for a path of Nest. */
+  /** Handles a request. @returns false for a path of Nest */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
     const { path, rest, session, pathId } = this.parsePath(request);
     const ofPath = this.paths.get(path);
@@ -85,8 +84,8 @@ export class DataPlane {
   }
 
   /**
-   * Refuses metrics to pages of other sites: they have names of pools and servers, which such a page must not read
-   * through a name of its own.
+   * Refuses metrics to pages of other sites: a page could read the names of pools and servers through a host name of
+   * its site.
    */
   private refusesMetrics(path: string, request: IncomingMessage, response: ServerResponse): boolean {
     if (path !== METRICS_PATH) return false;
@@ -187,7 +186,7 @@ export class DataPlane {
   }
 }
 
-/** Whether a session itself has the method, so that its id in the path may have slashes. */
+/** Whether `/sessions/{id}` itself has the method: then the whole rest of the path is the id, and may have slashes. */
 function isOfSession(method: string | undefined): boolean {
   return method === 'GET' || method === 'DELETE';
 }

@@ -9,7 +9,10 @@ import { errorBody, sendJson } from './send-json';
 
 /** Maximum size of all headers of a request, bytes: enough for a JWT and the cookies of a proxy. */
 const MAX_HEADER_BYTES = 32_768;
-/** Maximum number of headers. Node drops further headers in silence, so a request with this many is refused. */
+/**
+ * Maximum number of headers. Node drops further headers in silence, so a request with this number of headers is
+ * refused.
+ */
 const MAX_HEADERS = 256;
 const HEADERS_TIMEOUT_MS = 10_000;
 /** Interval at which connections with late headers or bodies are closed, milliseconds; the default of Node is 30 s. */

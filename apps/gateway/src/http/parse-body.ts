@@ -6,7 +6,7 @@ import { keepListJson } from '@broomwagon/engines';
 const NAMES = ['input_ids', 'token_ids', 'prompt'];
 /** Minimum size of a body that is searched for a list, bytes. */
 const MIN_LIST_BYTES = 1_024;
-/** Replaces the list in the body; random, so that no client can send it. */
+/** Mark in the place of the list in the body; random, so that no client can send the mark. */
 const PLACE = randomUUID();
 /** Characters of other forms of numbers, which engines do not take as token ids. */
 const OTHER_FORMS = ['.', 'e', 'E', '-'];
@@ -19,7 +19,7 @@ export function parseBody(bytes: Buffer): unknown {
   return withList(bytes) ?? JSON.parse(bytes.toString('utf8'));
 }
 
-/** Parses a body with such a list; undefined if the object itself has none. */
+/** Parses a body with a long list of token ids; undefined if the object itself has no such list. */
 function withList(bytes: Buffer): Record<string, unknown> | undefined {
   for (const name of bytes.length < MIN_LIST_BYTES ? [] : NAMES) {
     const key = bytes.indexOf(`"${name}"`);

@@ -39,10 +39,12 @@ export interface Route extends ErrorForm {
 /** Routes by `METHOD /path`. */
 export type Routes = Record<string, Route>;
 
-/** A provider with routes. */
 export interface RouteSource extends ErrorForm {
   readonly routes: Routes;
-  /** Beginning of its paths: paths with this prefix and without a route are answered in the form of its errors. */
+  /**
+   * Prefix of the paths of this provider. A path with the prefix and without a route gets an error in the form of this
+   * provider.
+   */
   readonly prefix?: string;
 }
 

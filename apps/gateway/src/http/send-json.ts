@@ -45,7 +45,7 @@ export function toHttpStatus({ code, details }: BroomwagonError): number {
   return isOfEngine ? status : getHttpStatus(code);
 }
 
-/** An error in the form of OpenAI: message, type, param and code; `retryable` is ours. */
+/** An error in the form of OpenAI: message, type, param and code, with the further field `retryable`. */
 export function errorBody(error: BroomwagonError): object {
   const { code, message, retryable, field } = error;
   return { message, type: code, code: NAMES[code] ?? toHttpStatus(error), param: field ?? null, retryable };

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** Answers whose status 200 is sent, and whose JSON follows later. */
+/** Answers that have sent status 200, and send their JSON later. */
 const begun = new WeakSet<ServerResponse>();
 
 /** Whether only white space of the answer is sent, so that its JSON may follow. */

@@ -4,9 +4,9 @@ import type { ServerResponse } from 'node:http';
 const MAX_DIRECT = 4_096;
 
 /**
- * Writes a piece of a stream whose headers are set. Node would write its length, its text and its end apart.
- * @param hasWritten a piece was written before: then the next one may be given to the socket itself, if no byte waits,
- * which costs less. Otherwise the response writes it, and also reports when the client has read enough.
+ * Writes a piece of a stream whose headers are set. Node would write length, text and end of the piece separately.
+ * @param hasWritten an earlier piece was written. Then, if no byte waits, the socket itself gets the piece, which costs
+ *   less. Otherwise the response writes the piece, and also reports when the client has read enough.
  */
 export function writeChunk(response: ServerResponse, text: string, hasWritten: boolean): void {
   const { chunkedEncoding, socket } = response;

@@ -5,7 +5,7 @@ const PREFLIGHT_MAX_AGE = '600';
 
 /**
  * Sets the headers of CORS by which pages of other origins may read a response, and answers the preflights of browsers.
- * @param origins for example `https://app.example.org`; `*`: all; none: no headers are set
+ * @param origins for example `https://app.example.org`; `*`: all; an empty list: no headers are set
  * @returns whether the request was a preflight, and is answered
  */
 export function allowOrigins(request: IncomingMessage, response: ServerResponse, origins: readonly string[]): boolean {

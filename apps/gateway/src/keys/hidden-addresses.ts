@@ -8,8 +8,8 @@ const ADDRESSES = /(?<![\w.:])\[?[0-9a-f.]{0,39}[:.][0-9a-f:.]{0,45}[0-9a-f]\]?(
 const PORT = /:\d+$/;
 
 /**
- * Converts an error for a caller of a role: clients do not learn the addresses of engines and services, which are for
- * trainers and operators. The error of a connection contains only its code.
+ * Converts an error for a caller of a role. Only trainers and operators learn the addresses of engines and services.
+ * For other callers, the error of a connection has only its code.
  */
 export function toCallerError(error: BroomwagonError, role: Role): BroomwagonError {
   if (includesRole(role, 'trainer')) return error;

@@ -25,12 +25,15 @@ export function refuseOtherSites(
   throw new BroomwagonError('FORBIDDEN', message);
 }
 
-/** Whether scheme, name and port are equal to the address: another port may belong to another site. */
+/**
+ * Whether a page is from a loopback address, or its scheme, name and port equal `publicUrl`: another port may be
+ * another site.
+ */
 function isOwnPage(origin: string, publicUrl?: string): boolean {
   return isLoopback(toHostname(origin)) || (publicUrl !== undefined && origin === new URL(publicUrl).origin);
 }
 
-/** The address of the last request and its name: parsing it again costs more than the rest of the check. */
+/** Address and host name of the last request: a new parse costs more than the rest of the check. */
 let last = { url: '', name: '' };
 
 /** The name or address of the host; empty for a text that is no URL. */

@@ -22,7 +22,10 @@ const CHUNK_BYTES = LIMITS.payloadChunkBytes;
 export class PayloadBytes {
   constructor(private readonly controlPlane: ControlPlane) {}
 
-  /** Stores the body, and answers with the reply of the last `payload.put`. @throws BroomwagonError as `payload.put` */
+  /**
+   * Stores the body, and answers with the reply of the last `payload.put`.
+   * @throws BroomwagonError errors of `payload.put`
+   */
   async put({ request, response }: Exchange): Promise<void> {
     const fields = fieldsWithout(PutPayloadRequest, request, ['chunkIndex', 'chunkCount', 'data']);
     const bytes = Number(request.headers['content-length'] ?? Number.NaN);
@@ -45,7 +48,7 @@ export class PayloadBytes {
     sendJson(response, 200, reply);
   }
 
-  /** @throws BroomwagonError as `payload.get`, if nothing was sent */
+  /** @throws BroomwagonError errors of `payload.get`, if nothing was sent */
   async get({ request, response }: Exchange): Promise<void> {
     const { ref } = validate(GetPayloadRequest, fieldsWithout(GetPayloadRequest, request, ['chunkIndex']));
     let chunk = await this.controlPlane.call('payload.get', { ref }, { timeoutMs: CALL_TIMEOUT_MS });

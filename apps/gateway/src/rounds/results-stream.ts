@@ -16,8 +16,8 @@ export class ResultsStream {
   constructor(private readonly controlPlane: ControlPlane) {}
 
   /**
-   * Writes each group as a line. After the groups of a page, and each time that `waitMs` passes without a group, a line
-   * has the other fields of the reply: the cursor that continues the stream, and `complete`. An error is the last line.
+   * Writes each group as a line. A line with the other fields of the reply (the cursor that continues the stream, and
+   * `complete`) follows the groups of a page, and each wait of `waitMs` without a group. An error is the last line.
    * @throws BroomwagonError of `round.results`, if nothing was sent
    */
   async answer({ request, response }: Exchange): Promise<void> {

@@ -45,7 +45,7 @@ export class RoundsRoutes implements RouteSource {
   private async call(operation: OperationName, { response, bytes }: Exchange): Promise<void> {
     // Half a surrogate pair is replaced as on NATS.
     const body = decodeBody(bytes);
-    // On NATS, the service makes this check; a value that is nested too deeply cannot be sent.
+    // On NATS, the service makes this check. A value that is nested too deeply cannot be sent there.
     validate(OPERATIONS[operation].request as new () => object, body);
     const timeoutMs = CALL_TIMEOUT_MS + readWaitMs(body);
     sendJson(response, 200, await this.controlPlane.call(operation, body as never, { timeoutMs }));

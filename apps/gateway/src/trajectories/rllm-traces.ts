@@ -24,7 +24,7 @@ function toTraceId(sessionId: string, number: number): string {
   return `${Buffer.from(sessionId).toString('base64url')}.${number}`;
 }
 
-/** Undefined for a text that cannot be the id of a trace. */
+/** Parses the id of a trace; undefined for a text that cannot be such an id. */
 export function parseTraceId(id: string): { sessionId: string; number: number } | undefined {
   const [, session, number] = /^([\w-]+)\.(\d{1,15})$/.exec(id) ?? [];
   if (session === undefined) return undefined;
@@ -32,10 +32,10 @@ export function parseTraceId(id: string): { sessionId: string; number: number } 
 }
 
 /**
- * The turns of a session as traces of rllm, in the order of their numbers: its trainer matches traces and steps of an
- * agent by their positions. A missing turn is a trace without tokens, with the reason in its `metadata`.
+ * The turns of a session as traces of rllm, in the order of their numbers: the trainer of rllm matches traces and steps
+ * of an agent by their positions. A missing turn is a trace without tokens, with the reason in its `metadata`.
  * @param read reads the bytes of a payload; only payloads that a later turn extends stay in memory
- * @param wanted `number`: only the turn that its client knows by this number
+ * @param wanted `number`: only the turn that the client knows by this number
  */
 export async function* readTraces(
   { about, turns = [], missing = [], setBacks }: TrajectoryRead,

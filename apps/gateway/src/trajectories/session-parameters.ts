@@ -14,7 +14,8 @@ const FURTHER: ReadonlySet<string> = new Set([
 
 /**
  * Checks sampling parameters that a session sets in each of its requests, under the names of vLLM. `logprobs`, which
- * the trainer of rllm sends, has no effect: recorded turns have log probabilities, and clients get those they ask for.
+ * the trainer of rllm sends, has no effect: recorded turns always have log probabilities, and a client gets log
+ * probabilities if its request asks for them.
  * @returns JSON; undefined without parameters
  * @throws BroomwagonError VALIDATION_FAILED with the field
  */

@@ -3,15 +3,15 @@ import { turnNumber, type SetBack, type TurnRecord, type TurnTokens } from '@bro
 import { readTurnChat } from '../core/recording/turn-messages';
 
 /**
- * Branches of a trajectory: each has the turns from a first turn to a last turn, which no other turn extends. A turn
- * that several turns extend is in several branches.
+ * Branches of a trajectory. A branch has the turns from a first turn to a turn that no other turn extends. A turn that
+ * several turns extend is in several branches.
  */
 export function listBranches(turns: readonly TurnRecord[]): TurnRecord[][] {
   const extended = new Set(turns.map(({ parent }) => parent));
   return branchesTo(turns).filter((branch) => !extended.has(branch.at(-1)!.turn));
 }
 
-/** For each turn, the turns from a first turn to it. */
+/** For each turn, the turns from a first turn to this turn. */
 export function branchesTo(turns: readonly TurnRecord[]): TurnRecord[][] {
   const byNumber = new Map(turns.map((turn) => [turn.turn, turn]));
   return turns.map((last) => {
@@ -53,7 +53,7 @@ export interface BranchContents {
   messages?: unknown[];
 }
 
-/** Reads branches one after the other, so that only one is in memory. */
+/** Reads branches one after the other, so that only one branch is in memory. */
 export class BranchReader {
   /** Turns whose tokens are not stored any more, and turns that extend them. */
   readonly gaps = new Map<number, Gap>();

@@ -16,7 +16,7 @@ import { BranchReader, listBranches } from './trajectory-branches';
 import { type FoundTrajectory, TrajectoryReader } from './trajectory-reader';
 import { checkedJob, TrajectoryRecorder } from '../core/recording/trajectory-recorder';
 
-/** Maximum size of `metadata` of a session as JSON, bytes: lists of sessions contain it. */
+/** Maximum size of the `metadata` of a session as JSON, bytes: lists of sessions contain the metadata. */
 const MAX_METADATA_BYTES = 4_096;
 /** Maximum sessions of one call of `/sessions/batch_delete`. */
 const MAX_DELETED = 1_024;
@@ -55,8 +55,8 @@ export class TrajectoryRoutes {
   }
 
   /**
-   * Deletes a session. A missing session is no error, since a client may repeat the call. An operator ends the session
-   * of its owner.
+   * Deletes a session. A missing session is no error, since a client may repeat the call. An operator may delete
+   * sessions of every key.
    */
   private async delete({ pathId, caller, response }: Exchange): Promise<void> {
     const isDeleted = await this.forget(checkedSession(pathId, 'session'), caller);

@@ -10,7 +10,7 @@ interface Turn {
   readonly stamp?: string;
 }
 
-/** `pending` until the end of the response; with a reason if the turn cannot be recorded. A reason is an error code. */
+/** State of a turn; `pending` until the end of the response. A reason is an error code: the turn cannot be recorded. */
 type TurnState =
   | { readonly state: 'pending'; readonly reason?: string }
   | { readonly state: 'recorded'; readonly reason?: undefined }

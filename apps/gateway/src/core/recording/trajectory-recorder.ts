@@ -11,7 +11,7 @@ import type { Recording } from './recording';
 import { describeMessages, toTurnChat } from './turn-messages';
 import { findParent, getMessages, buildSequence } from './turn-sequence';
 
-/** Maximum tries to record a turn: its parent may get another record meanwhile. */
+/** Maximum tries to record a turn: the parent of the turn may get another record meanwhile. */
 const MAX_TRIES = 3;
 /** Maximum time for which a turn waits for stores that do not answer, at its beginning and at its end, milliseconds. */
 const STORE_DEADLINE_MS = 10_000;
@@ -29,7 +29,7 @@ export class TrajectoryRecorder {
   ) {}
 
   /**
-   * Begins the trajectory of a session, unless there is one.
+   * Begins the trajectory of a session, unless the session has a trajectory.
    * @param about `isDrawn`: the id was drawn for this call, so that no earlier session has it; `sampling`: sampling
    *   parameters of each request of the session, as JSON
    * @throws BroomwagonError FORBIDDEN, UNAVAILABLE
@@ -72,13 +72,14 @@ export class TrajectoryRecorder {
       return job === undefined ? undefined : { job, ...begun, state: 'pending', reason: refusal };
     } catch (error) {
       this.logger.warn({ id: generation.id }, `The turn was not begun: ${(error as Error).message}`);
-      // Unless the client has sent it, nobody knows whether the session is recorded.
+      // Without `recordFor` from the client, nobody knows whether the session is recorded.
       return recordFor === undefined ? undefined : { job: '', state: 'pending', reason: getErrorCode(error) };
     }
   }
 
   /**
-   * Records a turn before its client gets the end of the response: its next turn extends this one. Never throws.
+   * Records a turn before its client gets the end of the response: the next turn of the client extends this turn. Never
+   * throws.
    * @returns the recording with its final state
    */
   async record(generation: Generation, end: GenerationEnd): Promise<Recording | undefined> {
@@ -172,7 +173,7 @@ export class TrajectoryRecorder {
   }
 }
 
-/** Repeats calls while stores do not answer, all of them together for at most {@link STORE_DEADLINE_MS}. */
+/** Repeats calls while stores do not answer. All calls together take at most {@link STORE_DEADLINE_MS}. */
 function untilAnswered(): <T>(call: () => Promise<T>) => Promise<T> {
   const endsAtMs = performance.now() + STORE_DEADLINE_MS;
   return (call) => {
@@ -191,19 +192,16 @@ function getTrajectoryId({ input }: Generation): string {
   return toTrajectoryId(input.placement.sessionId!);
 }
 
-/**
- * Prompt token ids. If the engine did not report them first, they are in its last answer, before the continued tokens.
- */
+/** Prompt token ids as reported first, else from the last answer, where the continued tokens follow them. */
 function getPromptIds({ report }: Generation): number[] | undefined {
   const { promptTokenIds, promptTokens, fields } = report;
   const { prompt_token_ids: ids } = fields;
   return promptTokenIds ?? (Array.isArray(ids) ? (ids as number[]).slice(0, promptTokens) : undefined);
 }
 
-/** The job of a session without a job. */
 const DEFAULT_JOB: JobId = 'gateway';
 
-/** The job to whose payload quota a session counts. @throws BroomwagonError VALIDATION_FAILED */
+/** The job whose payload quota the session uses. @throws BroomwagonError VALIDATION_FAILED */
 export function checkedJob(value: unknown = DEFAULT_JOB, field: string): JobId {
   if (typeof value !== 'string') throw invalidField(field, 'must be a text');
   const fault = idFault(value);

@@ -8,7 +8,8 @@ export function describeMessages(messages: readonly unknown[]): string {
 }
 
 /**
- * Messages of a turn in their stored form: a request repeats all messages of the turn that it extends.
+ * Stored form of the messages of a turn. A request repeats the messages of the turn that it extends: only their number
+ * is stored.
  * @param parent description of the messages of the extended turn; absent: the turn extends none, or has no messages
  */
 export function toTurnChat(
@@ -22,7 +23,7 @@ export function toTurnChat(
   return { shared, messages: messages.slice(shared), response };
 }
 
-/** All messages of a turn, its response last. @param before all messages of the turn that it extends */
+/** All messages of a turn, its response last. @param before all messages of the turn that this turn extends */
 export function readTurnChat({ shared, messages, response }: TurnChat, before: readonly unknown[] = []): unknown[] {
   return [...before.slice(0, shared), ...messages, response];
 }

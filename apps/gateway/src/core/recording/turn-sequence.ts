@@ -1,23 +1,22 @@
 import { createHash } from 'node:crypto';
 
 /**
- * Identifies prompt and response of a turn: `tokens|digest|generation`, and `|` with the description of its messages if
- * messages are recorded.
+ * Identifies prompt and response of a turn: `tokens|digest|generation`. Recorded messages add `|` and their
+ * description.
  */
 export function buildSequence(tokenIds: readonly number[], generation: string, messages?: string): string {
   const tokens = `${tokenIds.length}|${createHash('sha256').update(toBytes(tokenIds)).digest('hex')}|${generation}`;
   return messages === undefined ? tokens : `${tokens}|${messages}`;
 }
 
-/** The description of the messages of a turn. */
 export function getMessages(sequence: string): string | undefined {
   const messages = sequence.split('|').slice(3);
   return messages.length === 0 ? undefined : messages.join('|');
 }
 
 /**
- * The turn that a prompt extends: the longest turn whose tokens are a prefix of the prompt, and the latest of equal
- * ones.
+ * The turn that a prompt extends: the longest turn whose tokens are a prefix of the prompt; of equally long turns the
+ * latest.
  * @param sequences sequences of the turns 1, 2, ...; empty for a turn without a record
  */
 export function findParent(promptTokenIds: readonly number[], sequences: readonly string[]) {

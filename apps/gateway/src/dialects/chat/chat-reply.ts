@@ -31,8 +31,8 @@ export class ChatFormat implements Format {
   }
 
   /**
-   * The first chunk has only the role, as in the API of OpenAI: its client counts log probabilities of that chunk
-   * twice.
+   * The first chunk has only the role, as in the API of OpenAI: the client of OpenAI counts log probabilities of this
+   * chunk twice.
    */
   chunk(generation: Generation, from: Position, index: number): object {
     const usage = this.shape.hasContinuousUsage && { usage: toChatUsage([generation]) };
@@ -87,7 +87,7 @@ export function getMatchedStop({ end, input }: Generation): string | number | un
   return typeof matched === 'string' && !input.sampling.stop?.includes(matched) ? undefined : matched;
 }
 
-/** Tokens of all choices, which share one prompt. */
+/** Usage of all choices; the tokens of their common prompt count once. */
 export function toChatUsage(choices: Generation[]): object {
   const { cachedTokens } = choices[0]!.report;
   return {

@@ -71,7 +71,7 @@ export function readChatRequest(
     stream: stream === true,
     inputs: Array.from({ length: n as number }, (_, choice) => ({
       ...input,
-      // Another seed for each choice, as in vLLM: choices with one seed would be equal.
+      // Each choice gets another seed, as in vLLM: choices with one seed would be equal.
       sampling: known.seed === undefined ? known : { ...known, seed: known.seed + choice },
     })),
     shape: {

@@ -9,14 +9,13 @@ import { declaredFields, findPassed, knownFields } from '../passed/passed-reques
 import { MAX_LOGPROBS, OPENAI_FIELDS, PASSED_SAMPLING } from '../vllm/passed-completion';
 import { UNCONTINUED } from '../vllm/vllm-sampling';
 
-/** Fields answered with values of one call. `input_ids` replace the rendered messages (SGLang). */
+/** Fields that the engine answers with values of one call. On SGLang, `input_ids` replaces the rendered messages. */
 const PASSED = ['input_ids', 'return_meta_info', 'return_prompt_text', 'return_prompt_token_ids'];
 const KNOWN = knownFields(
   [...declaredFields('/v1/chat/completions'), ...UNCONTINUED, 'program_id', ...OPENAI_FIELDS],
   [...PASSED_SAMPLING, ...PASSED],
 );
 
-/** `/v1/chat/completions`. */
 @Injectable()
 export class ChatRoutes {
   readonly routes: Routes = {

@@ -36,7 +36,7 @@ export class MessagesFormat implements Format {
   chunk(generation: Generation, from: Position): object[] {
     const events: object[] = [];
     if (from === BEGIN) {
-      // The response may have ended already; its end is in the last events alone.
+      // The response may have ended already, but only the last events have its end.
       const message = Object.assign(this.message(generation, []), { stop_reason: null, stop_sequence: null });
       events.push({ type: 'message_start', message });
     }
@@ -80,7 +80,7 @@ export class MessagesFormat implements Format {
   }
 }
 
-/** An error in the form of the API of Anthropic; the last three fields are ours. */
+/** An error in the form of the API of Anthropic, with the further fields `code`, `param` and `retryable`. */
 export function messagesError(error: BroomwagonError): object {
   const { code, message, field, retryable } = error;
   const status = toHttpStatus(error);
@@ -103,7 +103,7 @@ function toDelta({ kind, text }: MessagePart): object {
     : { type: 'input_json_delta', partial_json: text };
 }
 
-/** Input of a tool call. Arguments of a response that ended within them are no JSON, and an input must be an object. */
+/** Input of a tool call, which must be an object. A response that ended within the arguments has no valid JSON. */
 function parseInput(text: string): object {
   try {
     const input: unknown = JSON.parse(text);

@@ -10,11 +10,14 @@ import type { Caller } from '../../keys/api-keys';
 
 const ROUTING_KEY = 'x-smg-routing-key';
 
-/** Fields that the routes of a dialect read, or give to the engine with a stream that they read. */
+/** Fields of requests that the gateway knows. */
 export interface KnownFields {
   /** Fields for which the engine returns values that the gateway does not write. */
   passed: ReadonlySet<string>;
-  /** Fields that are read. Requests with other fields are passed on too: the gateway does not know their meaning. */
+  /**
+   * Fields that the gateway reads, or may give to an engine unread. A request with any other field is passed on too,
+   * because the gateway does not know the meaning of the field.
+   */
   read: ReadonlySet<string>;
 }
 
@@ -40,13 +43,14 @@ export interface PassedBody {
   /** Routes of engines that take the body. */
   paths: readonly string[];
   reason: string;
-  /** The prompt, if it is known, and the name of the field with the id of the request. */
+  /** The prompt, if it is known. */
   prompt: unknown;
+  /** Name of the field with the id of the request. */
   idField: 'request_id' | 'rid';
 }
 
 /**
- * The answer of the engine is passed on unchanged. A call that is cut starts again.
+ * Builds a request whose answer is passed on unchanged. A call that is cut starts again.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function passedRequest(
@@ -57,7 +61,7 @@ export function passedRequest(
   checkChoices(body);
   // The engine gets the id of the call, so a list of ids would be lost.
   const id = parseRequestId(body[idField] ?? undefined, idField, headers);
-  // Only the value of the header is checked: such a request is never continued.
+  // Only the value of the header is checked: a request that is passed on is never continued.
   wantsResume(headers);
   const input = {
     // The model decides which servers can take the request.
@@ -90,7 +94,8 @@ function checkChoices({ n, sampling_params: sampling }: Record<string, unknown>)
 }
 
 /**
- * Prompt that chooses the server of the request, and its turn if the turn is recorded: the engine checks the prompt.
+ * Prompt by which the server of the request, and the parent of its recorded turn, are found. The engine checks the
+ * prompt.
  */
 function toPrompt(prompt: unknown): Prompt {
   if (typeof prompt === 'string') return { text: prompt };

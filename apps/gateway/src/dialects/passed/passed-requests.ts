@@ -4,7 +4,7 @@ import { GenerationResponder } from '../../answers/generation-responder';
 import type { Exchange } from '../../http/route';
 import { type PassedBody, passedRequest } from './passed-request';
 
-/** Passes requests on to an engine, and its answers back. */
+/** Passes requests on to an engine, and passes the answers back. */
 @Injectable()
 export class PassedRequests {
   constructor(

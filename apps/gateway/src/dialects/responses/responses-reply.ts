@@ -6,7 +6,7 @@ import { BEGIN, type Format, type Position } from '../../answers/format';
 import { errorBody } from '../../http/send-json';
 import { toModelName } from '../vllm/choice-fields';
 
-/** Events of the text of an item, without `.delta` and `.done`. */
+/** Names of the events of the text of an item, without `.delta` and `.done`. */
 const TEXT_EVENTS = {
   text: 'response.output_text',
   reasoning: 'response.reasoning_text',
@@ -19,8 +19,9 @@ export class ResponsesFormat implements Format {
   readonly hasNamedEvents = true;
   private readonly createdAt = Math.floor(Date.now() / 1_000);
   private events = 0;
-  /** Number of the last item of the stream, and the item with all its text while it is open. */
+  /** Number of the last item of the stream. */
   private index = -1;
+  /** The last item with all its text, while it is open. */
   private open: (MessagePart & { key: string }) | undefined;
 
   /** @param request request whose fields the response repeats */
@@ -53,7 +54,7 @@ export class ResponsesFormat implements Format {
     return events.map((event) => this.numbered(event));
   }
 
-  /** The client of OpenAI throws the value of `error`. */
+  /** Builds an error event. The client of OpenAI throws the value of the field `error`. */
   failure(error: BroomwagonError): object {
     const { code, message, field: param = null } = error;
     return this.numbered({ type: 'error', code, message, param, error: errorBody(error) });
@@ -154,7 +155,7 @@ function toUsage({ report, tokens }: Generation): object {
     input_tokens: input,
     input_tokens_details: { cached_tokens: cachedTokens },
     output_tokens: tokens.count,
-    // Engines do not count the tokens of their reasoning apart.
+    // Engines do not count the tokens of their reasoning separately.
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: input + tokens.count,
   };

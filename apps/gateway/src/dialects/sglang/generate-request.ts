@@ -32,7 +32,7 @@ const UNCONTINUED_SAMPLING = [
   'presence_penalty',
   'custom_params',
 ];
-/** Fields that the engine answers with values of its own call only. */
+/** Fields that the engine answers with values of one call only. */
 const UNCONTINUED_FIELDS = [
   'top_logprobs_num',
   'token_ids_logprob',
@@ -86,7 +86,7 @@ export function readGenerateRequest(
       keepsStop: unknown.no_stop_trim === true,
       isContinued: isContinuable && !hasValuesOfCall(fields),
       prompt: isSet(engineFields) ? { engineFields, ...prompt } : prompt,
-      // Another seed for each sample: samples with one seed would be equal.
+      // Each sample gets another seed: samples with one seed would be equal.
       sampling: known.seed === undefined ? sampling : { ...sampling, seed: known.seed + sample },
       continuesEngineAborts: continuesAborts,
       placement,
@@ -126,7 +126,6 @@ function hasValuesOfCall(fields: Record<string, unknown>): boolean {
   return UNCONTINUED_FIELDS.some((name) => isSet(fields[name])) || (typeof start === 'number' && start >= 0);
 }
 
-/** The fields of one prompt of a batch. */
 function fieldsAt(fields: Record<string, unknown>, index: number, count: number): Record<string, unknown> {
   const entries = Object.entries(fields).map(([name, value]) => [name, valueAt(name, value, index, count)]);
   return Object.fromEntries(entries) as Record<string, unknown>;

@@ -2,10 +2,7 @@ import { isObject } from '@broomwagon/contracts';
 import { SAMPLING_FIELDS } from '@broomwagon/engines';
 import { declaredFields, findPassed, knownFields } from '../passed/passed-request';
 
-/**
- * Fields that are answered with values that the gateway does not write, or that are part of a prompt that cannot be
- * continued by its ids.
- */
+/** Fields for values that the gateway does not write, and fields of prompts that token ids alone cannot continue. */
 // prettier-ignore
 const PASSED = [
   'session_params', 'positional_embed_overrides', 'multi_item_delimiter_indices', 'return_flat_raw_top_logprobs',

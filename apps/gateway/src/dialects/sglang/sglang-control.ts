@@ -88,7 +88,7 @@ export class SglangControl {
     });
   }
 
-  /** A server of the pool, if possible one that takes requests. */
+  /** Returns a server of the pool; a server that takes requests is preferred. */
   private async server(): Promise<ServerStatus> {
     const { servers } = await this.controlPlane.call('server.list', {});
     const server = servers.find(({ state }) => state === 'ready') ?? servers[0];

@@ -16,7 +16,6 @@ const SAMPLING: SamplingForm = {
   names: { max_tokens: 'max_new_tokens', min_tokens: 'min_new_tokens', seed: 'sampling_seed' },
 };
 
-/** `/generate` of SGLang. */
 @Injectable()
 export class SglangGenerate {
   readonly routes: Routes = {

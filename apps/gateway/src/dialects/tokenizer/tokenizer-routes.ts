@@ -4,7 +4,7 @@ import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
 import { poolServers } from '../../fleet/pool-servers';
 import type { Exchange, Route, Routes } from '../../http/route';
 
-/** Maximum time for all engines that are asked, one after the other, milliseconds. */
+/** Maximum time in which engines are asked, one after the other, milliseconds. */
 const TIMEOUT_MS = 30_000;
 /** Minimum time for a further engine, milliseconds. */
 const MIN_TIMEOUT_MS = 500;
@@ -48,7 +48,7 @@ export class TokenizerRoutes {
 
   /**
    * The answer of the first engine that has the route; engines with the model are preferred. An engine that does not
-   * answer leaves half of the time to the next ones.
+   * answer leaves half of the time to the next engines.
    * @throws BroomwagonError NO_SERVER_AVAILABLE, NO_CAPABLE_SERVER, ENGINE_UNREACHABLE, ENGINE_ERROR
    */
   async ask(path: string, body: Buffer, model?: unknown): Promise<{ status: number; text: string }> {
@@ -76,7 +76,7 @@ export class TokenizerRoutes {
   }
 }
 
-/** Starts at a random server, so that engines share the work; each of them is asked once at most. */
+/** Starts at a random server, so that engines share the work; each engine is asked once at most. */
 function inRandomOrder(servers: ServerStatus[]): ServerStatus[] {
   const from = Math.floor(Math.random() * servers.length);
   return [...servers.slice(from), ...servers.slice(0, from)];

@@ -1,10 +1,10 @@
 import { declaredFields, findPassed, knownFields } from '../passed/passed-request';
 import { UNCONTINUED } from './vllm-sampling';
 
-/** Maximum alternatives, as in vLLM; more need its `--max-logprobs`. */
+/** Maximum alternatives of a token, as in vLLM without `--max-logprobs`. */
 export const MAX_LOGPROBS = 20;
 
-/** Parameters that are answered with values that the gateway does not write. */
+/** Parameters for values that the gateway does not write. */
 // prettier-ignore
 export const PASSED_SAMPLING = [
   'prompt_logprobs', 'best_of', 'use_beam_search', 'length_penalty', 'echo', 'logprob_token_ids', 'session_params',

@@ -3,7 +3,9 @@ import type { SamplingForm } from '../../answers/session-sampling';
 import { findPassed, knownFields } from '../passed/passed-request';
 import { SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
-/** Fields of `/inference/v1/generate` that `/v1/completions` has too, by which engines continue a response. */
+/**
+ * Fields that `/inference/v1/generate` and `/v1/completions` have: engines continue a response on `/v1/completions`.
+ */
 // prettier-ignore
 const READ = knownFields(
   [
@@ -25,7 +27,9 @@ const READ_SAMPLING = knownFields([
 /** Where requests of `/inference/v1/generate` have sampling parameters. */
 export const TOKENS_SAMPLING: SamplingForm = { parent: 'sampling_params' };
 
-/** `RequestOutputKind` of vLLM, as a request sends it: the kinds that whole and streamed answers have anyway. */
+/**
+ * Values of `RequestOutputKind` of vLLM that change nothing: streamed answers are `DELTA`, whole answers `FINAL_ONLY`.
+ */
 const DELTA = 1;
 const FINAL_ONLY = 2;
 
@@ -47,7 +51,10 @@ function findPassedToken(body: Record<string, unknown>): string | undefined {
   return parameter && `sampling_params.${parameter}`;
 }
 
-/** Route by which a request of `/inference/v1/generate` is passed on. @param paths routes of engines that take it */
+/**
+ * Route by which a request of `/inference/v1/generate` is passed on.
+ * @param paths routes of engines that take the request
+ */
 export function tokensRoute(body: Record<string, unknown>, paths: readonly string[]) {
   return { paths, reason: findPassedToken(body), prompt: body.token_ids, idField: 'request_id' as const };
 }

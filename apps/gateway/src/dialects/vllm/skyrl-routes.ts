@@ -53,7 +53,7 @@ export class SkyRlRoutes {
     return this.responder.respond(exchange, { ...request, inputs }, { chunk: withExperts });
   }
 
-  /** Removes the session of the key that the query or the body names: its next request may go to any server. */
+  /** Removes the session that the query or the body names: the next request of the session may go to any server. */
   private async finish({ request, response, caller, body }: Exchange): Promise<void> {
     const { searchParams } = new URL(request.url!, 'http://gateway');
     const named = searchParams.get('session_id') ?? body.session_id ?? caller.sessionId;

@@ -51,7 +51,7 @@ export function readTokenRequest(
       {
         prompt: { promptTokenIds: promptTokenIds as number[], ...(isSet(engineFields) && { engineFields }) },
         sampling: known,
-        // No limit by default, as in this route of vLLM, unlike in its completions.
+        // The default is no limit, as in this route of vLLM; `/v1/completions` has a default limit.
         maxTokens: (maxTokens as number | undefined) ?? Infinity,
         keepsStop: unknown.include_stop_str_in_output === true,
         isContinued: wantsResume(headers) && !UNCONTINUED.some((name) => isSet(unknown[name])),

@@ -17,7 +17,7 @@ import { buildTokenReply } from './token-reply';
 import { readTokenRequest } from './token-request';
 
 const MAX_ABORTED_IDS = 4_096;
-/** The id of a request in the form of the engine: with the route before it, and the prompt after it. */
+/** The id of a request as the engine writes it: prefix of the route, id of the request, index of the prompt. */
 const ENGINE_NAME = /^(?:chat)?cmpl-(.+?)(?:-0)?$/;
 
 /** The routes of vLLM: token ids in and out, completions, and the models of the pool. */
@@ -61,7 +61,7 @@ export class VllmRoutes {
     return this.responder.respond(exchange, request, new CompletionFormat(request.id, request.shape));
   }
 
-  /** Aborts by id; an empty list means all. The answer does not show whether the requests exist. */
+  /** Aborts requests by id; an empty list means all requests. The answer does not show whether the requests exist. */
   private abort({ response, caller, body }: Exchange): void {
     const { request_ids: ids } = body;
     if (!Array.isArray(ids) || ids.length > MAX_ABORTED_IDS || !ids.every((id) => typeof id === 'string')) {

@@ -37,5 +37,5 @@ export const UNCONTINUED = [
   'custom_logit_processor',
 ];
 
-/** Parameters that are answered with values that messages and responses cannot have. */
+/** Parameters for values that answers of `/v1/messages` and `/v1/responses` cannot have. */
 export const REFUSED_SAMPLING = ['prompt_logprobs', 'best_of', 'use_beam_search'];
