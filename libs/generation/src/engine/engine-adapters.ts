@@ -4,10 +4,10 @@ import { createEngineAdapter, EngineAccess, type EngineAdapter } from '@broomwag
 import { HolderConfig } from '../holder/holder.config';
 import { PoolPause } from './pool-pause';
 
-/** Adapters that are kept; above it the least recently used one is removed. */
+/** Maximum adapters that are kept; above this number the least recently used adapter is removed. */
 const MAX_ADAPTERS = 4_096;
 
-/** One adapter per engine, so that its connections are shared by all streams. */
+/** Keeps one adapter for each epoch of a server, which all streams share. */
 @Injectable()
 export class EngineAdapters {
   private readonly adapters = new Map<string, EngineAdapter>();

@@ -19,8 +19,8 @@ export interface CallOptions extends Omit<EngineRunOptions, 'stopDeadlineMs' | '
 }
 
 /**
- * Runs calls on the engines of leases, with the salt of the lease for the prefix cache, and notes signs of life and
- * failures of their servers.
+ * Runs calls on the engines of leases, with the salt of the lease for the prefix cache. Notes signs of life and
+ * failures of the servers.
  */
 @Injectable()
 export class EngineCalls {
@@ -32,8 +32,8 @@ export class EngineCalls {
   ) {}
 
   /**
-   * Runs one call, which begins or continues a response, to its end: afterwards its lease may be released. `tokens` and
-   * `experts` then have the output of the call, whatever ended it.
+   * Runs one call, which begins or continues a response, to its end. Then the lease may be released, and `tokens` and
+   * `experts` have the output of the call, whatever ended it.
    */
   async run(
     call: LeasedCall,

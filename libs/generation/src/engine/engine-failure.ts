@@ -1,10 +1,12 @@
 import { isBroomwagonError, type ErrorCode } from '@broomwagon/contracts';
 
 /**
- * Kind of a failed call of an engine, by the party at fault. `refused`: the request, which fails for good.
- * `not-served`: nobody, since the engine could not serve now or has not seen the request. `wrong`: this start of the
- * server, whose answer is not of its dialect: each further call would cost a whole response for nothing. `failed`: the
- * request or the server; further calls of either show which.
+ * Kind of a failed call of an engine, by the party at fault:
+ *
+ * - `refused`: the request, which fails for good.
+ * - `not-served`: nobody. The engine could not serve now, or has not seen the request.
+ * - `wrong`: this start of the server. Its answer is not of its dialect, and each further call would be wasted.
+ * - `failed`: the request or the server. Further calls of either show which.
  */
 export type FailureKind = 'refused' | 'not-served' | 'wrong' | 'failed';
 
@@ -24,9 +26,7 @@ export function classifyFailure(error: Error): FailureKind {
   return KINDS[error.code as keyof typeof KINDS];
 }
 
-/**
- * Longest pause before a call is repeated, milliseconds. Of a busy engine the load-balancer too withholds the server.
- */
+/** Maximum pause before a call is repeated, milliseconds. The load-balancer too withholds a busy engine. */
 const MAX_PAUSE_MS: Record<FailureKind, number> = {
   refused: 0,
   'not-served': 5_000,
@@ -35,9 +35,9 @@ const MAX_PAUSE_MS: Record<FailureKind, number> = {
 };
 
 /**
- * Pause before the next call of a request: none after its first setback, so that another server gets the request at
- * once, then twice as long each time, less up to a half by chance, so that requests that failed together are not
- * repeated together.
+ * Pause before the next call of a request: none after the first setback, so that another server gets the request at
+ * once, then twice as long each time. A random part of up to a half is left out, so that requests that failed together
+ * are not repeated together.
  * @param setbacks calls in a row that ended badly, without a further token
  * @param random in [0, 1)
  */

@@ -6,7 +6,7 @@ import { stopOnEngine } from './stop-on-engine';
 /** How a call whose answer is passed on has ended. */
 export type Passed = { answer: PassedAnswer } | { stopped: true } | { error: Error };
 
-/** Runs one call whose answer is passed on to its end: afterwards its lease may be released. Never throws. */
+/** Runs one call whose answer is passed on, to the end of the call. Then the lease may be released. Never throws. */
 export async function passOnEngine(
   engine: Pick<EngineAdapter, 'pass' | 'abort'>,
   call: LeasedCall,

@@ -5,8 +5,8 @@ import { ControlPlane } from '../holder/control-plane';
 const FRESH_MS = 1_000;
 
 /**
- * Whether the engines of the pool may be paused: by `pool.pause`, which every pause through a gateway makes, or for a
- * change of weights.
+ * Reads whether the engines of the pool may be paused: by `pool.pause`, which each pause through a gateway calls, or
+ * for a change of weights.
  */
 @Injectable()
 export class PoolPause {

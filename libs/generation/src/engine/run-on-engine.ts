@@ -8,11 +8,11 @@ import type { TokenBuffer } from '../tokens/token-buffer';
 /** Maximum time in which aborts of a failed call are repeated. */
 export const FAILED_STOP_DEADLINE_MS = 30_000;
 
-/** How a call ended, and how many tokens it has added: with a finished response, by a stop or by a failure. */
+/** End of a call (finished response, stop, or failure), and the number of tokens that the call has added. */
 export type Generated = { tokenCount: number; result?: GenerationResult } & (
   | { finishReason: 'stop' | 'length' }
   | { stopped: true }
-  /** The engine ended the request without a call of ours, e.g. when its trainer aborts all requests: no failure. */
+  /** The engine ended the request by itself, for example when a trainer aborts all requests: no failure. */
   | { stoppedByEngine: true }
   | { error: Error }
 );
@@ -26,16 +26,16 @@ export interface EngineRunOptions {
   onUncheckedText?: GenerateOptions['onUncheckedText'];
   /** The stream has ended; the engine may still run the request. Must not throw. */
   onStreamEnd?: () => void | Promise<void>;
-  /** The response ends with the tokens of a call that the engine ended by itself: it is not continued. */
+  /** A response is not continued after a call that the engine ended by itself. */
   endsAborted?: boolean;
   /** How long an abort that the engine does not confirm is repeated, milliseconds. */
   stopDeadlineMs: number;
 }
 
 /**
- * Runs one call to its end: afterwards its lease may be released. Never throws.
- * @param tokens tokens of the response: tokens of the call are added, and a character that is not whole is dropped at a
- *   cut
+ * Runs one call to its end. Then the lease may be released. Never throws.
+ * @param tokens tokens of the response, to which the tokens of the call are added; at a cut, an incomplete character is
+ *   dropped
  */
 export async function runOnEngine(
   engine: Pick<EngineAdapter, 'generate' | 'abort'>,
@@ -66,7 +66,7 @@ export async function runOnEngine(
     error = thrown as Error;
   }
   await onStreamEnd?.();
-  // Keep the lease while the engine may still run the request. A call that has failed is repeated for less time.
+  // The lease is kept while the engine may still run the request. An abort of a failed call is repeated for less time.
   const deadlineMs = error === undefined ? stopDeadlineMs : Math.min(stopDeadlineMs, FAILED_STOP_DEADLINE_MS);
   if (isUnstopped) await stopOnEngine(engine, request.engineRequestId, call, deadlineMs);
   const finishReason = findFinishReason(tokens, result);
@@ -75,7 +75,7 @@ export async function runOnEngine(
   else tokens.cut();
   const ended = { tokenCount: tokens.count - start, result };
   if (finishReason !== undefined) {
-    // An engine without token ids counts better than the pieces of its stream do.
+    // Without token ids, the usage of the engine counts better than the pieces of its stream.
     const isCountedByUsage = !tokens.hasIds && tokens.matched === undefined;
     const tokenCount = (isCountedByUsage ? result?.usage?.completionTokens : undefined) ?? ended.tokenCount;
     return { tokenCount, result, finishReason };
@@ -84,7 +84,9 @@ export async function runOnEngine(
   return error === undefined ? { ...ended, stoppedByEngine: true } : { ...ended, error };
 }
 
-/** A finished response is complete, also if a stop came at the same moment. Undefined: it is to be continued. */
+/**
+ * Finish reason of the response, also if a stop came at the same moment; undefined if the response must be continued.
+ */
 function findFinishReason(tokens: TokenBuffer, result?: GenerationResult): 'stop' | 'length' | undefined {
   if (tokens.matched !== undefined) return 'stop';
   return result === undefined || result.finishReason === 'aborted' ? undefined : result.finishReason;

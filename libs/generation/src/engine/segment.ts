@@ -10,9 +10,9 @@ export interface MadeSegment {
 }
 
 /**
- * The tokens of an attempt so far, with text that the next attempt may turn out to end (`heldText`). Lists that do not
+ * The tokens of an attempt so far. `heldText` is the end of the text that may begin a stop text. Lists that do not
  * cover every token are left out.
- * @param generated once the call has ended: further fields of the engine are kept, whatever ended it
+ * @param generated end of the call, whose further fields of the engine are kept; absent: the call still runs
  */
 export function toSegment(tokens: TokenBuffer, generated?: Generated): MadeSegment {
   const { stopReason, engineFinishReason, engineFields } = generated?.result ?? {};

@@ -5,7 +5,6 @@ import type { Lease } from '../leases/lease-calls';
 /** A server without calls is forgotten after this time, milliseconds. */
 const FORGOTTEN_AFTER_MS = 600_000;
 
-/** One stream of an engine. */
 interface Stream {
   contextTokens: number;
   hasTokens: boolean;
@@ -31,15 +30,15 @@ export interface CallSigns {
 }
 
 /**
- * Signs of life that the calls of this process get from each server, for its heartbeat. Time in which no stream runs is
- * no silence, and a stream that ends without a token ends no silence: callers of a hung engine may give up one after
+ * Counts the signs of life of each server in the calls of this process, for the heartbeat. Silence is counted only
+ * while a stream runs. A stream without tokens does not end the silence: callers of a hung engine may give up one after
  * the other.
  */
 @Injectable()
 export class ServerSigns {
   private readonly servers = new Map<string, SeenServer>();
 
-  /** @param contextTokens tokens of the prompt; undefined: no stream, so that its silence means nothing */
+  /** @param contextTokens tokens of the prompt; undefined: the answer is no stream, and silence is not counted */
   begin({ serverId, epoch }: Pick<Lease, 'serverId' | 'epoch'>, contextTokens: number | undefined): CallSigns {
     const name = `${serverId} ${epoch}`;
     const server = this.servers.get(name) ?? {
@@ -66,7 +65,7 @@ export class ServerSigns {
     };
   }
 
-  /** At most {@link LIMITS.page} servers that have streams or have sent tokens since the last report. */
+  /** Reports at most {@link LIMITS.page} servers that have streams or have sent tokens since the last report. */
   report(): Signs[] {
     const reports: Signs[] = [];
     const known = [...this.servers];

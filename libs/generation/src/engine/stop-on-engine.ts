@@ -27,7 +27,7 @@ export async function stopOnEngine(
   }
 }
 
-/** Nothing listens at the endpoint. An engine that does not answer may still generate. */
+/** Whether nothing listens at the endpoint. An engine that does not answer may still generate. */
 function isRefused(error: unknown): boolean {
   if (!isBroomwagonError(error, 'ENGINE_UNREACHABLE')) return false;
   return (error.details as { code?: string } | undefined)?.code === 'ECONNREFUSED';

@@ -20,7 +20,7 @@ export function computeByteLength(text: OpaqueText): number | undefined {
   return (length / 4) * 3 - end.filter((character) => character === PADDING).length;
 }
 
-/** First bytes of a decoded Base64 text, at least `count` if it has as many. */
+/** First bytes of a decoded Base64 text: at least `count`, or the whole text. */
 export function readFirstBytes({ parts }: OpaqueText, count: number): Buffer {
   const needed = Math.ceil(count / 3) * 4;
   let [last, length] = [0, 0];
@@ -69,7 +69,7 @@ function sliceCharacters({ parts }: OpaqueText, count: number): Buffer[] {
 
 /** The bytes of a range, part by part. */
 function* readBytes({ text, from, to }: ByteRange): Generator<Buffer> {
-  /** Bytes before the next quad, and its characters so far. */
+  /** Number of decoded bytes before `quad`, the characters of an incomplete group of four. */
   let position = 0;
   let quad: Buffer = EMPTY;
   for (const part of text.parts) {

@@ -9,7 +9,7 @@ export interface ArrayFile {
   shape: number[];
 }
 
-/** Where the rows of a text of experts are. Each row has the experts of one token, in all layers. */
+/** Place of the rows in a text of experts. Each row has the experts of one token, in all layers. */
 export interface ExpertRows {
   /** Bytes before the first row. */
   dataAt: number;
@@ -22,9 +22,9 @@ export interface ExpertRows {
 const MAGIC = '\x93NUMPY';
 /** Bytes before the length of the header. */
 const LENGTH_AT = 8;
-/** More than any header of an array of three dimensions has. */
+/** More bytes than any header of an array of three dimensions has. */
 const HEADER_BYTES = 512;
-/** The data of a file begin at a multiple of this. */
+/** The data of a file begin at a multiple of this number of bytes. */
 const ALIGNMENT = 64;
 /** Bytes of a number of SGLang. */
 const NUMBER_BYTES = 4;

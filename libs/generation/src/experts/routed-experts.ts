@@ -3,9 +3,9 @@ import { OpaqueText, type GenerationResult } from '@broomwagon/engines';
 import { type ByteRange, joinedBase64 } from './base64-bytes';
 import { type ExpertRows, buildFileHeader, parseRows } from './expert-rows';
 
-/** The field of engines that has the experts of a mixture that served each token. */
+/** Field of engines with the experts of a mixture of experts that served each token. */
 export const EXPERTS_FIELD = 'routed_experts';
-/** The first row of a call, in requests and answers of SGLang. */
+/** Field of SGLang with the first row of a call, in requests and answers. */
 export const EXPERTS_START = 'routed_experts_start_len';
 
 /** Experts as SkyRL reads them. */
@@ -25,19 +25,19 @@ export interface ReportedExperts {
   reported: unknown;
   /** Tokens of prompt and response in the engine at the end of the call, if it has counted them. */
   engineTokens?: number;
-  /** Number of these tokens that the response has kept. */
+  /** Number of tokens of prompt and response that were kept. */
   keptTokens: number;
   /** First row that the call was asked for. */
   from: number;
 }
 
 /**
- * The routed experts of a response, over all its calls: a row for each token of prompt and response but the last. Each
- * call of an engine reports its whole sequence, prompt included. Rows of earlier calls are kept, since the experts of
- * these tokens were chosen then, and only the rows behind them are taken from later calls.
+ * The routed experts of a response, over all its calls: a row for each token of prompt and response except the last
+ * token. Each call reports its whole sequence, prompt included, but only rows after the known rows are taken: the
+ * experts of earlier tokens were chosen in earlier calls.
  */
 export class RoutedExperts {
-  /** Row of the sequence with which the client wants them to begin. */
+  /** First row of the sequence that the client has asked for. */
   readonly firstRow: number;
   /** Experts of the last call, unchanged; undefined if it has reported none. */
   private last: unknown;
@@ -46,19 +46,19 @@ export class RoutedExperts {
   private rows: ExpertRows | undefined;
   /** Row of the sequence behind the known rows. */
   private end = 0;
-  /** The known rows are of more calls than the last one, or of a part of its tokens. */
+  /** The known rows are from several calls, or cover only a part of the tokens of the last call. */
   private isJoined = false;
 
   private constructor(firstRow: unknown) {
     this.firstRow = typeof firstRow === 'number' ? firstRow : 0;
   }
 
-  /** Undefined: they were not asked for. */
+  /** @returns undefined if the request asks for no experts */
   static of({ engineFields }: Prompt): RoutedExperts | undefined {
     return engineFields?.return_routed_experts === true ? new RoutedExperts(engineFields[EXPERTS_START]) : undefined;
   }
 
-  /** First row that the next call has to report; vLLM always reports all. */
+  /** First row that the next call has to report; vLLM always reports all rows. */
   nextRow(dialect: EngineDialect): number {
     return dialect === 'sglang' && this.rows !== undefined && this.rows.file === undefined ? this.end : this.firstRow;
   }
@@ -78,7 +78,6 @@ export class RoutedExperts {
     this.isJoined = false;
   }
 
-  /** Adds the experts that a call has reported. */
   take({ reported, engineTokens = 0, keptTokens, from }: ReportedExperts): void {
     this.last = reported;
     if (!(reported instanceof OpaqueText)) return;
@@ -95,7 +94,7 @@ export class RoutedExperts {
     const begin = end - (rows?.rows ?? 0);
     if (!isNext) {
       this.clear();
-      // Their rows are not known: experts of the whole sequence are passed on as they are.
+      // The rows of the text are not known: experts of the whole sequence are passed on as they are.
       if (from === firstRow) this.last = reported;
       if (rows === undefined || begin !== firstRow) return;
     }
@@ -160,9 +159,9 @@ function isPacked(reported: unknown): reported is PackedExperts {
 }
 
 /**
- * After a call: takes its routed experts out of the fields of the engine.
+ * Takes the routed experts of a call out of the fields of the engine.
  * @param keptTokens tokens of the call that its response has kept
- * @param from row from which on the call was asked
+ * @param from first row that the call was asked for
  */
 export function takeExperts(
   experts: RoutedExperts,
@@ -176,7 +175,7 @@ export function takeExperts(
   experts.take({
     reported,
     engineTokens: usage && usage.promptTokens + usage.completionTokens,
-    // The prompt of a continued call contains the tokens before.
+    // The prompt of a continued call contains the tokens of earlier calls.
     keptTokens: (usage?.promptTokens ?? 0) + keptTokens,
     from,
   });

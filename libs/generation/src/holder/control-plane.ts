@@ -8,7 +8,7 @@ export class ControlPlane {
     readonly pool: string,
   ) {}
 
-  /** One attempt. @throws BroomwagonError */
+  /** Makes a call once. @throws BroomwagonError */
   call<Name extends OperationName>(
     operation: Name,
     body: RequestOf<Name>,
@@ -17,7 +17,7 @@ export class ControlPlane {
     return this.client.call(this.pool, operation, body, options);
   }
 
-  /** Repeated until it succeeds, fails for good or the deadline is near. @throws BroomwagonError */
+  /** Repeats a call until it succeeds, fails for good, or the deadline is near. @throws BroomwagonError */
   callWithRetry<Name extends OperationName>(
     operation: Name,
     body: RequestOf<Name>,

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '@broomwagon/platform';
 
-/** Metrics of every process that holds leases. */
 @Injectable()
 export class HolderMetrics {
   readonly fences = this.metrics.counter(

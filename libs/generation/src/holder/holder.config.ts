@@ -8,7 +8,7 @@ import { Env, ServiceConfig, withEngines } from '@broomwagon/platform';
 // oxlint-disable-next-line typescript/no-explicit-any
 type ConfigClass = new (...args: any[]) => ServiceConfig;
 
-/** Adds the settings of a process that holds leases and calls engines. @param app begins the default WORKER_ID */
+/** Adds the settings of a process that holds leases and calls engines. @param app start of the default WORKER_ID */
 export function withLeases<Base extends ConfigClass>(base: Base, app: string) {
   class LeasesConfig extends withEngines(base) {
     @Env('POOL', 'pool that this process serves')

@@ -11,14 +11,20 @@ import { tracing } from '@broomwagon/messaging';
 import { type AcquireLimits, type Lease, LeaseCalls, type LeaseItem } from './lease-calls';
 import type { WorkerEpoch } from './leased-call';
 
-/** `lb.acquire-many` does not wait, so it refuses items that may wait, and items that do not fit into its reply. */
+/**
+ * Refusals of items that may wait, because `lb.acquire-many` does not wait, and of items that do not fit into its
+ * reply.
+ */
 const WITHOUT_ROOM = new Set<ErrorCode>(['NO_SERVER_AVAILABLE', 'SERVERS_FULL', 'POOL_PAUSED', 'REPLY_FULL']);
 /**
  * Refusals of a message, not of each of its calls: one call is invalid, the calls are too long together, or the user of
  * NATS may not send the message.
  */
 const OF_MESSAGE = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'FORBIDDEN'] as const;
-/** How long acquires are sent singly after one found no room, milliseconds: they would be sent twice. */
+/**
+ * Time for which acquires are sent singly after one has found no room, milliseconds: a common message would only be
+ * refused again.
+ */
 const SINGLE_MS = 1_000;
 
 interface Call<Item, Reply> {
@@ -36,8 +42,8 @@ interface Release extends Call<ReleaseItem, ReleaseReply> {
 }
 
 /**
- * Acquires and releases of one turn of the event loop are one message, if there are several: a message costs this
- * process more than anything else of a lease. Each call ends as if it had its own message.
+ * Sends the acquires of one turn of the event loop as one message, and its releases too: a message costs this process
+ * more than anything else of a lease. Each call ends as if it had its own message.
  */
 @Injectable()
 export class GatheredLeaseCalls extends LeaseCalls {
@@ -79,7 +85,7 @@ export class GatheredLeaseCalls extends LeaseCalls {
           return call.resolve({ leaseId, serverId, dpRank, ...servers[serverId]! });
         }
         const error = BroomwagonError.fromWire(item.error);
-        // A single acquire has the models of all engines read again first.
+        // A single acquire makes the load-balancer read the models of all engines again.
         if (error.code === 'MODEL_NOT_FOUND') return this.acquireSingly(call);
         if (!WITHOUT_ROOM.has(error.code)) return call.reject(error);
         this.singleUntilMs = performance.now() + SINGLE_MS;
@@ -113,7 +119,6 @@ function isOfMessage(error: unknown): boolean {
   return OF_MESSAGE.some((code) => isBroomwagonError(error, code));
 }
 
-/** Collects the calls of one turn of the event loop. */
 class Turn<Item> {
   private calls: Item[] = [];
 

@@ -10,7 +10,7 @@ export abstract class HeldAttempts {
   abstract forgetAll(): void;
 }
 
-/** For a worker that claims no requests. */
+/** No attempts, for a worker that claims no requests. */
 export class NoAttempts extends HeldAttempts {
   readonly size = 0;
   list = () => [];

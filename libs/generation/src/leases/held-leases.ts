@@ -3,7 +3,6 @@ import type { LeasedCall } from './leased-call';
 
 const DIGEST_MODULUS = 2 ** 40;
 
-/** A lease this worker holds. */
 export interface HeldLease {
   leaseId: string;
   call: LeasedCall;
@@ -11,14 +10,14 @@ export interface HeldLease {
   releasing: boolean;
 }
 
-/** The leases this worker holds or has requested, with the digest its heartbeat carries. */
+/** The leases that this worker holds or has requested, with their digest for the heartbeat. */
 @Injectable()
 export class HeldLeases {
   private readonly held = new Map<string, HeldLease>();
   private readonly asked = new Map<string, LeasedCall>();
   private digestSum = 0;
 
-  /** Until `granted` or `dropped`, a lease of this acquire may exist whose reply has not arrived. */
+  /** Records an acquire. Until `granted` or `dropped`, its lease may exist although no reply has arrived. */
   asking(call: LeasedCall): void {
     this.asked.set(call.acquireId, call);
   }
@@ -29,7 +28,7 @@ export class HeldLeases {
     this.digestSum = (this.digestSum + parseSequence(leaseId)) % DIGEST_MODULUS;
   }
 
-  /** Another call runs under the lease. */
+  /** Records that another call runs under the lease. */
   replace(call: LeasedCall, next: LeasedCall): void {
     const lease = this.held.get(call.acquireId);
     if (lease?.call === call) lease.call = next;
@@ -68,7 +67,6 @@ export class HeldLeases {
     return this.held.get(lease.call.acquireId) === lease && !lease.releasing;
   }
 
-  /** The call that runs under this lease. */
   findCall(leaseId: string): LeasedCall | undefined {
     const lease = this.held.get(leaseId.slice(leaseId.indexOf('.') + 1));
     return lease?.leaseId === leaseId ? lease.call : undefined;

@@ -10,7 +10,7 @@ import type { LeasedCall } from './leased-call';
 import { LeaseReleaser } from './lease-releaser';
 import { unlessAborted } from './unless-aborted';
 
-/** Time for a reply beyond the wait the call itself asked for. */
+/** Time for a reply in addition to the `waitMs` of the acquire, milliseconds. */
 const REPLY_MARGIN_MS = 2_000;
 /**
  * After this time the reply may be lost with its replica: the call is repeated and keeps its place in the queue. The
@@ -23,13 +23,13 @@ const NO_SERVER_PAUSE_MS = 250;
 /** Refusals of the worker epoch or of this acquireId; another acquire may succeed. */
 const EXPIRED = new Set<ErrorCode>(['FENCED', 'WORKER_NOT_FOUND', 'RELEASED', 'ABORTED']);
 
-/** The outcome of asking for a server. `refused`: the acquire itself is wrong, and asking again cannot help. */
+/** The outcome of an acquire. `refused`: the acquire itself is wrong, and a repeat cannot help. */
 export type Acquisition = { lease: Lease } | { failed: 'stopped' | 'no-server' | 'refused'; error?: Error };
 
 /** Fields of an acquire: ids for placement and constraints. */
 export type LeaseRequest = Omit<AcquireItem, 'acquireId' | 'waitMs'>;
 
-/** End of a wait for a server; several acquires may share it. A pause of the pool puts it off. */
+/** End of a wait for a server; several acquires may share this end. A pause of the pool makes the wait begin again. */
 export interface WaitDeadline {
   endsAtMs: number;
 }
@@ -53,10 +53,11 @@ export class LeaseAcquirer {
   ) {}
 
   /**
-   * Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws.
-   * @param options.endsWhenFull QUEUE_FULL is no reason to ask again
-   * @param options.endsWithoutServer NO_SERVER_AVAILABLE is no reason to ask again
-   * @param options.waitsForModel MODEL_NOT_FOUND is one, as that there is no server: an engine may load the model
+   * Acquires a lease. Every repeat has the same acquireId, so that a lost reply never costs a second lease. Never
+   * throws.
+   * @param options.endsWhenFull ends at QUEUE_FULL without a repeat
+   * @param options.endsWithoutServer ends at NO_SERVER_AVAILABLE without a repeat
+   * @param options.waitsForModel repeats after MODEL_NOT_FOUND: an engine may load the model
    * @param options.deadline default: NO_SERVER_DEADLINE_MS from now
    */
   async acquire(
@@ -86,7 +87,7 @@ export class LeaseAcquirer {
         if (isExpiredEpoch(error)) this.session.fence(call.worker);
         // A single acquire waits for a shorter time than all its repeats together.
         if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
-        // A load-balancer of the release before does not know the field.
+        // A load-balancer of the previous release does not know the field `avoidServers`.
         if (asked.avoidServers !== undefined && isBroomwagonError(error, 'VALIDATION_FAILED')) {
           asked = { ...request, avoidServers: undefined };
           continue;
@@ -106,7 +107,7 @@ export class LeaseAcquirer {
         if (error.code === 'POOL_PAUSED') Object.assign(deadline, this.deadline());
       }
     }
-    // A grant may still be on its way: the tombstone of this release takes effect first.
+    // A grant may still be on its way: after this release, Redis refuses the acquire.
     void this.releaser.release(call, { acquireId: call.acquireId }, 'aborted');
     if (call.isStopped) return { failed: 'stopped' };
     return { failed: refused ? 'refused' : 'no-server', error: last };

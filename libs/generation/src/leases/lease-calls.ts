@@ -9,7 +9,7 @@ import {
 import { ControlPlane } from '../holder/control-plane';
 import type { WorkerEpoch } from './leased-call';
 
-/** A granted lease without how its server was chosen. */
+/** A granted lease, without the reasons for the choice of its server. */
 export type Lease = Omit<LeaseGrant, 'decision'>;
 
 /** An acquire without the time for which it may wait. */
@@ -23,26 +23,25 @@ export interface AcquireLimits {
   isRepeat: boolean;
 }
 
-/** Acquires and releases, each by a message of its own. */
+/** Sends each acquire and each release as a message of its own. */
 @Injectable()
 export class LeaseCalls {
   constructor(protected readonly controlPlane: ControlPlane) {}
 
-  /** One attempt. @throws BroomwagonError */
   async acquire(worker: WorkerEpoch, item: LeaseItem, { waitMs, timeoutMs }: AcquireLimits): Promise<Lease> {
     const { workerId, workerEpoch } = worker;
     const request = { waitMs, workerId, workerEpoch, ...item };
     try {
       return await this.controlPlane.call('lb.acquire', request, { timeoutMs });
     } catch (error) {
-      // A load-balancer of the release before refuses an acquire with the field `model`.
+      // A load-balancer of the previous release refuses an acquire with the field `model`.
       const isUnknownField = isBroomwagonError(error, 'VALIDATION_FAILED') && error.field === 'model';
       if (item.model === undefined || !isUnknownField) throw error;
       return this.controlPlane.call('lb.acquire', { ...request, model: undefined }, { timeoutMs });
     }
   }
 
-  /** Repeated until it is answered, fails for good or the deadline is near. @throws BroomwagonError */
+  /** Repeats a release until it is answered, fails for good, or the deadline is near. @throws BroomwagonError */
   release(item: ReleaseItem, deadlineMs: number): Promise<ReleaseReply> {
     return this.controlPlane.callWithRetry('lb.release', item, { deadlineMs });
   }

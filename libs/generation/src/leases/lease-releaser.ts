@@ -17,7 +17,7 @@ export class LeaseReleaser {
     private readonly config: HolderConfig,
   ) {}
 
-  /** Resolves with the answer of the load-balancer, or without one after the deadline. Never throws. */
+  /** Resolves with the answer of the load-balancer, or undefined after the deadline. Never throws. */
   release(
     call: LeasedCall,
     { leaseId, acquireId }: { leaseId?: string; acquireId?: string },
@@ -45,7 +45,7 @@ export class LeaseReleaser {
     return work;
   }
 
-  /** A load-balancer of the release before knows no busy engines. */
+  /** Sends a release. A load-balancer of the previous release does not know the outcome `busy`. */
   private send(item: ReleaseItem): Promise<ReleaseReply> {
     const sent = this.calls.release(item, this.config.transitionDeadlineMs);
     if (item.outcome !== 'busy') return sent;

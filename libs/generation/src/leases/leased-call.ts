@@ -2,16 +2,18 @@ import { randomUUID } from 'node:crypto';
 import type { Epoch, MoveTarget, WorkerId } from '@broomwagon/contracts';
 import { StopSource } from '@broomwagon/engines';
 
-/** One registration of this worker; the next one expires it. */
+/** One registration of this worker, which expires when the worker registers again. */
 export interface WorkerEpoch {
   workerId: WorkerId;
   workerEpoch: Epoch;
 }
 
 /**
- * Why a call is stopped. `cut`, `abort`, `move` and `lease-lost`: the call ends with its tokens. `shutdown`: the same,
- * reported with another reason. `timeout`: the sample has generated for the `timeoutMs` of its claim.
- * `expired` and `fenced`: another worker may own the request, so this worker reports nothing about it.
+ * Cause of a stop:
+ *
+ * - `cut`, `abort`, `move`, `lease-lost`, `shutdown`: the call ends with its tokens.
+ * - `timeout`: the sample has generated for the `timeoutMs` of its claim.
+ * - `expired`, `fenced`: another worker may own the request, so this worker reports nothing.
  */
 export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'timeout' | 'expired' | 'fenced';
 
@@ -47,7 +49,7 @@ export class LeasedCall {
     return this.stoppedBy;
   }
 
-  /** The control plane does not count the call as one of this worker: any report would be rejected. */
+  /** Whether the control plane would reject any report, because the call is not of this worker any more. */
   get isExpired(): boolean {
     return this.stoppedBy === 'expired' || this.stoppedBy === 'fenced';
   }
@@ -60,7 +62,10 @@ export class LeasedCall {
   }
 }
 
-/** How long a call that would lose its tokens runs on, milliseconds: half of the default of ABORT_DEADLINE_MS. */
+/**
+ * Time for which a call continues if a cut would lose its tokens, milliseconds: half of the default of
+ * ABORT_DEADLINE_MS.
+ */
 const RUNS_ON_MS = 30_000;
 
 /** A call of a holder that only routes: its lease may be moved to another server. */
@@ -72,10 +77,13 @@ export class MovableCall extends LeasedCall {
   isCuttable = (): boolean => true;
   private cutAskedAtMs: number | undefined;
   private planId: string | undefined;
-  /** Plans that have moved the lease: a repeated command of one of them is late. */
+  /** Plans that have moved the lease: a repeated command of such a plan is late. */
   private donePlans: ReadonlySet<string> = new Set();
 
-  /** Stops the call, whose lease is to be moved. False if it is stopped, was moved by this plan, or must stay. */
+  /**
+   * Stops the call, so that its lease can be moved.
+   * @returns false if the call is stopped already, was moved by this plan, or must stay
+   */
   move(planId: string, target: MoveTarget): boolean {
     if (this.isStopped || this.donePlans.has(planId) || !this.isMovable()) return false;
     this.planId = planId;

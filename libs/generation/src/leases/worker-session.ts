@@ -18,8 +18,8 @@ export function isExpiredEpoch(error: unknown): boolean {
 }
 
 /**
- * The registration of this worker. If it is fenced (it sent no heartbeat for too long, or another process has its id),
- * everything of the old epoch is stopped and removed, and the worker registers again.
+ * The registration of this worker. A worker is fenced if it sent no heartbeat for too long, or another process has its
+ * id. Then everything of the old epoch is stopped and removed, and the worker registers again.
  */
 @Injectable()
 export class WorkerSession {
@@ -60,7 +60,7 @@ export class WorkerSession {
     return this.epoch;
   }
 
-  /** A call was answered that this epoch has expired. */
+  /** Ends an epoch that has expired, as the answer to a call reports. */
   fence(worker: WorkerEpoch): void {
     if (!this.isCurrent(worker)) return;
     this.logger.warn(`Epoch ${worker.workerEpoch} has expired: all attempts and calls are stopped`);

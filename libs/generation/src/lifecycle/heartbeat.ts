@@ -53,9 +53,9 @@ export class Heartbeat {
   }
 
   /**
-   * One heartbeat. If the counts differ twice in a row, or the reply asks for a sync, a sync begins. The heartbeat does
-   * not wait for it: a sync may take longer than the time to live of the epoch.
-   * @param signal ends its repeats
+   * Sends a heartbeat. If the counts differ twice in a row, or the reply asks for a sync, a sync begins. The heartbeat
+   * does not wait for the sync, which may take longer than the epoch lives.
+   * @param signal ends the repeats
    */
   async beat(signal?: AbortSignal): Promise<void> {
     const worker = this.session.current();
@@ -76,8 +76,8 @@ export class Heartbeat {
   }
 
   /**
-   * A Redis that was set back may have lost one attempt and assigned another, so that the counts agree. Attempts that
-   * are too young for the first sync are returned by one of the next.
+   * Whether a sync is due after a change of the pool generation: a Redis that was set back may have lost one attempt
+   * and assigned another, with equal counts. Later syncs return attempts that are too young for the first sync.
    */
   private sawGeneration({ generation, serverTimeMs }: WorkerHeartbeatReply): boolean {
     if (this.generation !== undefined && this.generation !== generation) {
@@ -99,7 +99,7 @@ export class Heartbeat {
       return await this.controlPlane
         .callWithRetry('worker.heartbeat', { ...body, servers }, options)
         .catch((error: unknown) => {
-          // A load-balancer of the release before does not know the field.
+          // A load-balancer of the previous release does not know the field `servers`.
           if (!isBroomwagonError(error, 'VALIDATION_FAILED')) throw error;
           return this.controlPlane.callWithRetry('worker.heartbeat', body, options);
         });

@@ -6,7 +6,7 @@ import { Heartbeat } from './heartbeat';
 import { HolderConfig } from '../holder/holder.config';
 import { WorkerSession } from '../leases/worker-session';
 
-/** Maximum time to end stopped responses, and again to release their leases. */
+/** Maximum time to end stopped responses, and maximum time to release their leases, milliseconds. */
 const END_MS = 10_000;
 
 /** The responses that a process generates at its shutdown. */

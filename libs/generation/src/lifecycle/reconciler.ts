@@ -12,9 +12,8 @@ const CALL_DEADLINE_MS = 5_000;
 type SyncItem = SyncWorkerReply['items'][number];
 
 /**
- * Compares the leases and attempts of this worker in Redis with the ones it holds. A lease or attempt that only Redis
- * has was granted in a reply that was lost: it is returned once it is too old to be on its way. An item that only the
- * worker has is stopped.
+ * Compares the leases and attempts of this worker in Redis and in its memory. If only Redis has an item, its reply was
+ * lost: the item is returned once it is too old to be on its way. If only the worker has an item, the item is stopped.
  */
 @Injectable()
 export class Reconciler {
@@ -42,7 +41,7 @@ export class Reconciler {
   }
 
   private async reconcileLeases(worker: WorkerEpoch, oldBeforeMs: number): Promise<void> {
-    // Copied before Redis is read: later grants are no mismatch.
+    // The list is copied before Redis is read, so that later grants are no mismatch.
     const held = this.leases.list();
     const known = new Set<string>();
     for await (const item of this.known(worker, 'leases')) {
@@ -74,7 +73,8 @@ export class Reconciler {
       await this.controlPlane.callWithRetry('request.fail', body, { deadlineMs: CALL_DEADLINE_MS });
       this.metrics.unclaimed.inc({ kind: 'attempt' });
     } catch (error) {
-      // Not retryable: ended or claimed again between the two calls. INTERNAL must not stop the return of the others.
+      // The attempt has ended or was claimed again between the two calls. INTERNAL must not stop the return of other
+      // attempts.
       const isInternal = isBroomwagonError(error, 'INTERNAL');
       if (isInternal) this.logger.error({ requestId, attempt }, `The attempt was not returned: ${error.message}`);
       else if (!isBroomwagonError(error) || error.retryable) throw error;

@@ -3,7 +3,7 @@ const FIRST_CAPACITY = 16;
 /** Most logs of log probabilities stay empty. */
 const NONE = new Int32Array(0);
 
-/** Numbers in order: in 4 bytes each while these hold every number exactly, else in 8. */
+/** A list of numbers: 4 bytes for each number while 4 bytes hold every number exactly, else 8 bytes. */
 export class NumberLog {
   private values: Int32Array | Float32Array | Float64Array = NONE;
   private count = 0;
@@ -39,7 +39,7 @@ export class NumberLog {
     this.count = 0;
   }
 
-  /** With room for more; a quarter, since thousands of these are kept at the same time. */
+  /** Makes room for a quarter more: thousands of logs are kept at the same time. */
   private copyTo(Kind: Int32ArrayConstructor | Float32ArrayConstructor | Float64ArrayConstructor): void {
     const values = new Kind(Math.ceil(this.count * 1.25) + FIRST_CAPACITY);
     values.set(this.values.subarray(0, this.count));

@@ -7,7 +7,7 @@ export interface FoundStop {
 /** The texts that end a response. Engines search for them only in the text that one call generates. */
 export class StopTexts {
   private readonly stops: readonly string[];
-  /** Characters of the longest one. */
+  /** Characters of the longest stop text. */
   readonly maxLength: number;
 
   constructor(stops: readonly string[]) {
@@ -30,7 +30,7 @@ export class StopTexts {
 
   /**
    * The first stop text that begins before `cut` and ends behind it.
-   * @param from index of the text in a longer one; `cut` and the result are indexes in that one
+   * @param from index of `text` in the whole text; `cut` and the result are indexes in the whole text
    */
   findAcross(text: string, cut: number, from: number): FoundStop | undefined {
     let found: FoundStop | undefined;

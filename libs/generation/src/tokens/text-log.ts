@@ -2,8 +2,8 @@
 const MAX_END = 1_024;
 
 /**
- * A text that is appended to. V8 copies a joined text whenever a part of it is read, so the end is kept apart: a stream
- * reads only the end.
+ * A text that grows. V8 copies a joined text whenever a part of it is read, so the end is kept apart: a stream reads
+ * only the end.
  */
 export class TextLog {
   private whole = '';

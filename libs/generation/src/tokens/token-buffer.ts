@@ -3,19 +3,18 @@ import { NumberLog } from './number-log';
 import { StopTexts } from './stop-texts';
 import { TextLog } from './text-log';
 
-/** Most tokens of one character: a byte each. */
+/** Maximum tokens of one character: a token for each byte. */
 const MAX_CHARACTER_TOKENS = 4;
 
 /**
- * Tokens of a response as its calls bring them: ids, log probabilities, and the text that they decode to. Engines send
- * the text with the stop text that ends it ({@link TokenIncrement.matchedStop}); it is removed here, because it may
- * begin in one call and end in another.
+ * Tokens of a response as its calls bring them. The stop text that ends a response ({@link TokenIncrement.matchedStop})
+ * is removed here, because it may begin in one call and end in another.
  */
 export class TokenBuffer {
   count = 0;
   /** The stop text that was found across the end of a call. */
   matched: string | undefined;
-  /** How the last call continued the tokens of calls before, if there were any. */
+  /** How the last call continued the tokens of earlier calls, if there were any tokens. */
   resumedBy: 'tokens' | 'text' | undefined;
   private readonly ids = new NumberLog(Int32Array);
   /** Engines compute log probabilities in 32 bits. */
@@ -47,7 +46,7 @@ export class TokenBuffer {
     if (this.matched !== undefined) return true;
     const { text, tokenIds, tokenCount, choice, isLast, matchedStop } = increment;
     const hasIds = (tokenIds?.length ?? 0) > 0;
-    // SGLang sends the text before half a character up to its last space.
+    // Before an incomplete character, SGLang sends the text only up to its last space.
     const mayLack = text === '' || text.endsWith(REPLACEMENT) || (hasIds && text.endsWith(' '));
     const isWhole = !mayLack || choice?.delta?.tool_calls !== undefined;
     if (!isWhole && !isLast && this.heldTokens + tokenCount < MAX_CHARACTER_TOKENS) {
@@ -57,7 +56,7 @@ export class TokenBuffer {
     }
     this.release();
     this.append(increment);
-    // Before the stream ends: tokens that are saved meanwhile would be continued behind the end of the response.
+    // The end is set before the stream ends: tokens that are saved meanwhile must not be continued.
     if (isLast) this.isEnded = true;
     const isAcross = this.findAcross();
     if (!isAcross && matchedStop !== undefined && !this.keepsStop) this.removeStop(matchedStop);
@@ -65,33 +64,33 @@ export class TokenBuffer {
     return isAcross;
   }
 
-  /** The engine has ended the response, or the response ends with its present tokens: held tokens are released. */
+  /** Ends the response with its present tokens, held tokens included. */
   complete(): void {
     this.release();
     this.isEnded = true;
     this.updateOpen();
   }
 
-  /** No token follows: a call with these tokens would begin behind the end of the response. */
+  /** Whether the response is complete: a further call would begin behind the end of the response. */
   get isComplete(): boolean {
     return this.isEnded || this.matched !== undefined;
   }
 
-  /** The tokens of an earlier call, before the first one here. */
+  /** Takes the tokens of earlier calls, before the first call. */
   restore(made: TokenIncrement): void {
     this.release();
     this.append(made);
     this.cut();
   }
 
-  /** The call ended early. Held tokens are generated again: a continued text never begins within a character. */
+  /** Ends a call early. Held tokens are generated again: a continued text never begins within a character. */
   cut(): void {
     this.drop();
     this.cutAt = this.texts.length;
     this.updateOpen();
   }
 
-  /** Begins again without tokens. */
+  /** Removes all tokens: the response begins again. */
   clear(): void {
     this.drop();
     this.isEnded = false;
@@ -103,17 +102,16 @@ export class TokenBuffer {
     this.updateOpen();
   }
 
-  /** All of the text. */
   get text(): string {
     return this.texts.from(0);
   }
 
-  /** Characters of the text that stay, whatever follows: without the end that may begin a stop text. */
+  /** Number of characters before the end of the text that may begin a stop text. */
   get textLength(): number {
     return this.texts.length - this.openLength;
   }
 
-  /** The text that stays, from a character on. */
+  /** The text from a character on, without the end that may begin a stop text. */
   textFrom(start: number): string {
     const text = this.texts.from(start);
     return this.openLength === 0 ? text : text.slice(0, -this.openLength);
@@ -129,7 +127,7 @@ export class TokenBuffer {
     return this.ids.length === this.count ? this.ids.from(start) : undefined;
   }
 
-  /** NaN for a token without one; undefined if no token has one. */
+  /** Log probabilities, NaN for a token without one; undefined if the engine has sent none. */
   logprobsFrom(start: number): number[] | undefined {
     if (this.logprobs.length === 0 && this.count > 0) return undefined;
     const list = this.logprobs.from(start);
