@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { invalidField, MAX_ID_BYTES, type ServerId } from '@broomwagon/contracts';
 
-/** Hexadecimal digits of the hash that an id ends with where the readable part alone would name two URLs. */
+/** Hexadecimal digits of the hash at the end of an id whose readable part could name two URLs. */
 const HASH_DIGITS = 12;
 /** IPv4 address in IPv6 (`::ffff:7f00:1`), as {@link URL} writes it. */
 const MAPPED_IPV4 = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/;
@@ -9,9 +9,10 @@ const MAPPED_IPV4 = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/;
 const PORT_END = /-[1-9]\d{0,4}$/;
 
 /**
- * The one spelling of the base URL of an engine: lower case, without default port, `/v1` and slashes at its end; an
- * IPv4 address that is written as IPv6 is IPv4, and `localhost` is 127.0.0.1.
- * @throws BroomwagonError VALIDATION_FAILED (field `endpoint`) for any other scheme, a user, a query or a fragment
+ * Normalizes the base URL of an engine: lower case, without default port, `/v1` and slashes at its end. An IPv4 address
+ * in the form of IPv6 becomes IPv4, and `localhost` becomes 127.0.0.1.
+ * @throws BroomwagonError VALIDATION_FAILED (field `endpoint`) for a scheme other than http and https, a user, a query
+ *   or a fragment
  */
 export function normalizeBaseUrl(text: string): string {
   if (!URL.canParse(text)) throw invalidField('endpoint', 'must be a URL');
@@ -37,8 +38,8 @@ export function normalizeHost(hostname: string): string {
 }
 
 /**
- * The id of the server at a URL: the same for all spellings of one base URL, and another for each other base URL.
- * `http://host:8000` is `host-8000`; an id that could be read as another URL ends with `_` and a hash of its own.
+ * The id of the server at a URL: equal for all spellings of one base URL, and different for different base URLs.
+ * `http://host:8000` is `host-8000`; an id that could be read as another URL ends with `_` and a hash.
  * @throws BroomwagonError as {@link normalizeBaseUrl}
  */
 export function toServerId(url: string): ServerId {
@@ -50,7 +51,7 @@ export function toServerId(url: string): ServerId {
   return `${name.slice(0, MAX_ID_BYTES - HASH_DIGITS - 1)}_${hash}`;
 }
 
-/** Whether the name can be read back as this base URL and no other. */
+/** Whether the name stands for this base URL and no other URL. */
 function isPlain(baseUrl: string, name: string): boolean {
   const { protocol, hostname, port, pathname } = new URL(baseUrl);
   if (protocol !== 'http:' || pathname !== '/' || name.length > MAX_ID_BYTES) return false;

@@ -13,7 +13,7 @@ import { toServerId } from './base-url';
 
 const ADAPTERS = { vllm: VllmAdapter, sglang: SglangAdapter, openai: OpenAiAdapter };
 
-/** The adapter of a known dialect; asks the engine nothing. */
+/** Creates the adapter of a known dialect, without a call of the engine. */
 export function createEngineAdapter(
   dialect: EngineDialect,
   url: string,
@@ -27,8 +27,8 @@ export interface DetectedEngine extends EngineDescription {
 }
 
 /**
- * Finds the dialect of the engine at a URL: vLLM, SGLang, then plain OpenAI, which the other two would pass for.
- * ENGINE_UNREACHABLE when nothing answers; ENGINE_PROTOCOL, with the answers, when it is none of the three.
+ * Finds the dialect of the engine at a URL. Plain OpenAI is tried after vLLM and SGLang, which have its routes too.
+ * @throws BroomwagonError ENGINE_UNREACHABLE if nothing answers; ENGINE_PROTOCOL, with the answers, if no dialect fits
  */
 export async function detectEngine(
   url: string,
@@ -53,7 +53,7 @@ export async function detectEngine(
   );
 }
 
-/** instanceId of an engine that reports none: registering it again then changes nothing. */
+/** instanceId of an engine that reports no identity of its start: a repeated registration changes nothing. */
 const UNKNOWN_START = 'unknown';
 
 /** The registration of the engine at a URL, as the engine describes itself. @throws as {@link detectEngine} */

@@ -5,11 +5,11 @@ import type { StopSignal } from './stop-signal';
 /** Result of the probe of an engine; nothing here is guessed from a version alone. */
 export interface EngineDescription {
   model: string;
-  /** All models and adapters that it lists, with {@link ANY_MODEL} if it has more than are kept. */
+  /** All models and adapters of the engine, with {@link ANY_MODEL} if there are more than are kept. */
   models: string[];
-  /** Identity of this start of the engine; absent when it has none. */
+  /** Identity of this start of the engine, if it has one. */
   instanceId?: string;
-  /** Version of the weights that are loaded, where the engine reports it (SGLang) as a number. */
+  /** Version of the loaded weights, if the engine reports a number (SGLang). */
   weightVersion?: number;
   capabilities: EngineCapabilities;
 }
@@ -18,7 +18,7 @@ export interface EngineDescription {
 export interface MadeTokens {
   tokenIds?: number[];
   text?: string;
-  /** Needed when there are no token ids; default the length of tokenIds. */
+  /** Required without token ids; default: the length of `tokenIds`. */
   tokenCount?: number;
 }
 
@@ -28,20 +28,15 @@ export interface GenerationRequest {
   engineRequestId: string;
   prompt: Prompt;
   sampling?: SamplingParameters;
-  /**
-   * Budget of the whole sample, tokens; tokens made already count against it. Infinity: until the context is full; JSON
-   * writes it as null.
-   */
+  /** Maximum tokens of the whole sample, made tokens included. Infinity (null in JSON): until the context is full. */
   maxTokens: number;
   /**
-   * A budget that the engine refuses, since the context has no room for it beside the prompt, is clipped to the room
-   * there is. A response that fills the context ends with `length`.
+   * Clips a budget that the engine refuses to the room that the context has beside the prompt. A response that fills
+   * the context ends with `length`.
    */
   clipsBudget?: true;
   made?: MadeTokens;
-  /**
-   * Cache salt of the lease: cache entries of other weights have another salt. Sent to engines that keep them apart.
-   */
+  /** Salt of the lease, sent to engines with cache salts: cache entries of other weights have another salt. */
   cacheSalt?: string;
 }
 
@@ -52,10 +47,7 @@ export interface EngineChoice {
   delta?: Record<string, unknown> | null;
   /** vLLM, with return_token_ids. */
   token_ids?: number[] | null;
-  /**
-   * vLLM, with return_token_ids, in the first chunk of a completion; the first chunk of a chat has them beside its
-   * choices.
-   */
+  /** vLLM, with return_token_ids: ids of the prompt, in the first chunk; a chat has them beside its choices. */
   prompt_token_ids?: number[] | null;
   logprobs?: {
     tokens?: string[];
@@ -66,7 +58,7 @@ export interface EngineChoice {
   finish_reason?: string | null;
   /** vLLM: the stop string or token id. */
   stop_reason?: string | number | null;
-  /** SGLang: the same. */
+  /** SGLang: the stop text or token id. */
   matched_stop?: string | number | null;
 }
 
@@ -75,19 +67,17 @@ export interface TokenIncrement {
   tokenIds?: number[];
   text: string;
   tokenCount: number;
-  /** Null where the engine has none. */
+  /** Null for a token without a log probability. */
   logprobs?: (number | null)[];
-  /** The engine reports with it that the response is complete. */
+  /** The engine reports with this increment that the response is complete. */
   isLast?: true;
-  /**
-   * With `isLast`: the stop text that has ended the response. The text contains it; the owner of the text removes it.
-   */
+  /** With `isLast`: stop text that has ended the response; the owner of `text` removes the stop text from `text`. */
   matchedStop?: string;
   /** Ids of the prompt of this attempt, in one increment, if the engine reports them. */
   promptTokenIds?: number[];
   /** Tokens of the prompt of this attempt, if the engine counts them here. */
   promptTokens?: number;
-  /** Engines with OpenAI routes: parts of a message that are not text (tool calls) are only here. */
+  /** Engines with OpenAI routes: only the choice has the parts of a message that are not text (tool calls). */
   choice?: EngineChoice;
 }
 
@@ -96,9 +86,9 @@ export interface GenerationResult {
   tokenIds?: number[];
   text: string;
   tokenCount: number;
-  /** `aborted`: the caller's signal fired, or the engine ended it by itself; it can be continued. */
+  /** `aborted`: the signal fired, or the engine ended the request by itself. The response can be continued. */
   finishReason: 'stop' | 'length' | 'aborted';
-  /** Stop string or token, as the engine reports it, or its finish reason when Broomwagon has none like it. */
+  /** Stop text or token as the engine reports it, or a finish reason that Broomwagon does not have. */
   stopReason?: string | number;
   /** The finish reason as the engine named it; absent if it named none. */
   engineFinishReason?: string;
@@ -106,7 +96,7 @@ export interface GenerationResult {
   /** Fields of the engine's answer that Broomwagon does not read: see {@link StreamStep.engineFields}. */
   engineFields?: Record<string, unknown>;
   usage?: { promptTokens: number; completionTokens: number; cachedTokens?: number };
-  /** How made tokens were handed back; absent when this was a fresh start. `text` is exact up to the tokenizer. */
+  /** How made tokens were sent to the engine; absent without made tokens. `text` is exact up to the tokenizer. */
   resumedBy?: 'tokens' | 'text';
 }
 
@@ -121,49 +111,48 @@ export interface GeneratedChat {
 }
 
 export interface GenerateOptions {
-  /** Aborting it disconnects, aborts by id where the engine can, and gives finishReason `aborted`: no error. */
+  /** An abort disconnects, aborts by id if the engine can, and gives finishReason `aborted`: no error. */
   signal?: StopSignal;
-  /** Called in order with every increment; only increments given to it survive a thrown error. Must not throw. */
+  /** Called in order with every increment; a thrown error loses all other tokens. Must not throw. */
   onTokens?: (increment: TokenIncrement) => void;
   /**
    * True: each chunk is read when it arrives. Default: chunks after the first token wait up to 100 ms for others, and
    * up to 200 ms once the call has run for 10 s.
    */
   readsAtOnce?: () => boolean;
-  /** False: the result has the number of tokens and not the tokens, which `onTokens` has given. Default true. */
+  /** False: the result has the number of tokens only; `onTokens` has got the tokens. Default true. */
   keepsTokens?: boolean;
   /**
-   * Name of a long field of the engine's answer that is returned as {@link OpaqueText}. The engine reports it with its
-   * last event, so a stream that is aborted is read to its end, for 3 s at most.
+   * Name of a long field that is returned as {@link OpaqueText}. The engine reports the field with its last event, so a
+   * stream that is aborted is read to its end, for 3 s at most.
    */
   opaqueField?: string;
-  /** Called once, before the engine is asked: how made tokens are handed back. Must not throw. */
+  /** Called once, before the call of the engine: how made tokens are sent. Must not throw. */
   onPlan?: (plan: Pick<GenerationResult, 'resumedBy'>) => void;
   /**
-   * Called before the end when it was stopped or has failed and the engine has not answered the abort by id: it may
-   * still be at work. Repeat the stop with {@link EngineAdapter.abort}. Must not throw.
+   * Called before the end of a stopped or failed call if the engine has not answered the abort by id, and may still run
+   * the request. Repeat the stop with {@link EngineAdapter.abort}. Must not throw.
    */
   onUnstopped?: () => void;
   /**
-   * Called if the engine does not decode token ids where text may be missing: at a cut, when it has not shown that it
-   * sends stop texts, and at the beginning of a call that continues ids. Must not throw.
+   * Called if the engine does not decode token ids where text may be missing: at the beginning of a call that continues
+   * ids, and at a cut, unless the engine has shown that it sends stop texts. Must not throw.
    */
   onUncheckedText?: () => void;
 }
 
-/** The load that an engine reports. */
 export interface EngineLoad {
   running: number;
   waiting: number;
   /** KV cache in use, 0 to 1. */
   kvUse?: number;
-  /** Tokens that its KV caches hold, of all ranks. */
+  /** Tokens that the KV caches of all ranks hold. */
   kvTokens?: number;
   /** Preemptions since the engine started. */
   preemptions?: number;
-  /** Tokens of waiting requests that its prefix cache does not hold. */
+  /** Tokens of waiting requests that the prefix cache does not hold. */
   uncachedTokens?: number;
-  /** Count of prompt and response tokens since the start, by the engine: it generates while the count changes. */
+  /** Prompt and response tokens that the engine has counted since its start; they change while it generates. */
   tokens?: number;
 }
 
@@ -172,9 +161,9 @@ export interface EngineReport {
   load?: EngineLoad;
   /** Start time by the engine's clock, seconds since 1970: it changes with a restart. */
   startedAtSeconds?: number;
-  /** Version of the weights that are loaded; -1 if the engine reports that it has no number for them. */
+  /** Version of the loaded weights; -1 if the engine reports that its weights have no number. */
   weightVersion?: number;
-  /** Models and adapters that it lists, as in {@link EngineDescription}. */
+  /** Models and adapters that the engine lists, as in {@link EngineDescription}. */
   models?: string[];
 }
 
@@ -182,15 +171,14 @@ export interface EngineReport {
 export interface PassedRequest {
   /** Id of the request, as in {@link GenerationRequest}. */
   engineRequestId: string;
-  /** Routes that take the body: the first one that the engine has is called. */
+  /** Routes that take the body: the first route that the engine has is called. */
   paths: readonly string[];
-  /** The id of the request is replaced. */
+  /** Body of the request; the id of the request is replaced. */
   body: Record<string, unknown>;
-  /** Headers that engines read. */
   headers?: Record<string, string>;
   /** Cache salt, as in {@link GenerationRequest}. */
   cacheSalt?: string;
-  /** The field because of which the request is passed on: it is named if the engine has none of the routes. */
+  /** Field because of which the request is passed on; the error of an engine without the routes names the field. */
   reason: string;
 }
 
@@ -218,28 +206,28 @@ export interface ForwardedCall {
 }
 
 /**
- * One engine behind one base URL. Stateless but for its connections, so one adapter serves any number of streams.
+ * One engine behind one base URL; one adapter serves any number of streams. Errors:
  *
- * Errors: ENGINE_UNREACHABLE (no connection), ENGINE_BUSY (429, 503 and others that report that it cannot serve now,
- * with `retryAfterMs` if the engine names it), ENGINE_ERROR (5xx, error in the stream, stream broken off),
- * ENGINE_STALLED (nothing came within the deadline), ENGINE_REJECTED (4xx, or this dialect cannot do it),
- * ENGINE_PROTOCOL (an answer that is not of this dialect).
+ * - ENGINE_UNREACHABLE: no connection
+ * - ENGINE_BUSY: 429, 503 and others: the engine cannot serve now, with `retryAfterMs` if the engine reports the time
+ * - ENGINE_ERROR: 5xx, error in the stream, stream broken off
+ * - ENGINE_STALLED: nothing came within the deadline
+ * - ENGINE_REJECTED: 4xx, or the dialect cannot do this
+ * - ENGINE_PROTOCOL: an answer that is not of this dialect
  */
 export interface EngineAdapter {
   readonly dialect: EngineDialect;
   readonly url: string;
-  /** Reads model and capabilities of the engine. ENGINE_PROTOCOL when it is not of this dialect. */
+  /** Reads model and capabilities of the engine. ENGINE_PROTOCOL if the engine is not of this dialect. */
   probe(signal?: AbortSignal): Promise<EngineDescription>;
-  /**
-   * Runs one attempt to its end. The request to the engine has only ids of prompt and budget: see {@link planAttempt}.
-   */
+  /** Runs one attempt to its end. {@link planAttempt} makes the prompt and the budget of the call from the request. */
   generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult>;
   /**
-   * Makes a call whose answer is passed on as it is, a whole answer or a stream. Errors as {@link generate} has them,
-   * also if the signal fires; an engine that refuses the request is no error.
+   * Makes a call whose answer, whole or a stream, is passed on as it is. Throws the errors of {@link generate}, also if
+   * the signal fires; a refusal of the engine is an answer.
    */
   pass(request: PassedRequest, options: PassOptions): Promise<PassedAnswer>;
-  /** Stops one request by id; answered, it is stopped. False when there is no such route; an unknown id is no error. */
+  /** Stops one request by id. True: the request is stopped, or unknown. False: the engine has no such route. */
   abort(engineRequestId: string): Promise<boolean>;
   /** Whether the engine has the route of {@link parseChat}. */
   canParseChats(): Promise<boolean>;
@@ -247,25 +235,25 @@ export interface EngineAdapter {
   parseChat(chat: GeneratedChat): Promise<Record<string, unknown>>;
   /** Reads the report of the engine, in as few calls as possible. Never throws. */
   report(): Promise<EngineReport>;
-  /** Resolves when the engine reports that it is healthy. ENGINE_REJECTED when it answers with 4xx. */
+  /** Resolves when the engine reports that it is healthy. ENGINE_REJECTED if the engine answers with 4xx. */
   health(signal?: AbortSignal): Promise<void>;
   /**
-   * Stops generating until {@link resume}; requests that come meanwhile wait in the engine. `wait` resolves only when
-   * everything that ran has ended, so the caller sets its deadline: `timeoutMs`, by default the deadline of any call.
-   * ENGINE_REJECTED for a mode the dialect does not have, and when the engine has no such route. Repeating is harmless.
+   * Pauses the engine until {@link resume}; requests that arrive meanwhile wait in the engine. `wait` resolves when all
+   * running requests have ended, within `timeoutMs` (default: `callTimeoutMs`). ENGINE_REJECTED if the dialect has no
+   * such mode, or the engine no such route. The call may be repeated.
    */
   pause(mode: PauseMode, timeoutMs?: number): Promise<void>;
-  /** Ends a pause; harmless when there is none. ENGINE_REJECTED when the engine cannot be paused. */
+  /** Ends a pause, if there is one. ENGINE_REJECTED if the engine cannot be paused. */
   resume(): Promise<void>;
   /**
-   * Makes any other call of the engine, and returns its status and body, whatever they are. ENGINE_UNREACHABLE and
-   * ENGINE_ERROR when the engine did not answer within `timeoutMs`.
+   * Makes any other call of the engine, and returns any answer. ENGINE_UNREACHABLE and ENGINE_ERROR if no answer
+   * arrives within `timeoutMs`.
    * @param path path with its query
    */
   forward(call: ForwardedCall): Promise<{ status: number; text: string }>;
   /**
-   * Empties the prefix cache, so that nothing computed by older weights is used again. ENGINE_ERROR when the engine
-   * refused, for one because requests hold it: end or pause them first. ENGINE_REJECTED when it has no such route.
+   * Empties the prefix cache, so that nothing computed by older weights is used again. ENGINE_ERROR if the engine
+   * refuses, for example while requests use the cache; ENGINE_REJECTED if the engine has no such route.
    * @param timeoutMs default `callTimeoutMs`
    */
   resetPrefixCache(timeoutMs?: number): Promise<void>;
@@ -273,24 +261,24 @@ export interface EngineAdapter {
 
 /** Deadlines and bounds of an adapter. Generations may last hours: only silence is bounded, never the whole. */
 export interface EngineAdapterOptions {
-  /** Model name for engines that want one; default the first the engine lists. */
+  /** Model name in requests; default: the first model that the engine lists. */
   model?: string;
   /** Sent as a bearer token. */
   apiKey?: string;
-  /** Where engines may be. Default: anywhere but link-local and metadata addresses. */
+  /** Allowed addresses. Default: all except link-local and metadata addresses. */
   access?: EngineAccess;
-  /** Asked during a silence: true while the engine is paused. That time counts neither as silence nor as a failure. */
+  /** Asked during a silence: true while the engine is paused. A pause counts neither as silence nor as failure. */
   isPaused?: () => Promise<boolean>;
   /** Default 5,000. */
   connectTimeoutMs?: number;
   /** From the request to the first token, queueing in the engine included; default 30 minutes. */
   firstTokenTimeoutMs?: number;
-  /** Longest time from then on without an event, keep-alive comments not counted; default 120,000. */
+  /** Maximum time without an event after the first token, keep-alive comments not counted; default 120,000. */
   stallTimeoutMs?: number;
-  /** Whole answer of probe, load, health and abort; default 5,000. */
+  /** Maximum time for a whole answer of probe, report, health and abort; default 5,000. */
   callTimeoutMs?: number;
-  /** Most streams to one engine at once, of this process; more wait for one to end. Default 4,096. */
+  /** Maximum streams of this process to one engine; further streams wait. Default 4,096. */
   maxStreams?: number;
-  /** Longest line of a stream, bytes; default 1 MiB, 64 MiB for SGLang, whose chunks may repeat all that was made. */
+  /** Maximum bytes of a line; default 1 MiB, 64 MiB for SGLang, whose chunks may repeat all tokens. */
   maxLineBytes?: number;
 }

@@ -3,14 +3,14 @@ import type { GenerationRequest } from './engine-adapter';
 
 /** Request to the engine in this attempt: the prompt with all tokens made so far, and the rest of the budget. */
 export type AttemptPlan =
-  /** The budget is used up: the sample ended with `length` and the engine is not asked. */
+  /** The budget is used up: the sample ended with `length`, and the engine is not called. */
   | { kind: 'exhausted'; resumedBy?: 'tokens' | 'text' }
   | {
       kind: 'run';
       prompt:
         | { tokenIds: number[] }
         | { text: string }
-        /** `continued`: the last message is the assistant's unfinished one. */
+        /** `continued`: the last message is the unfinished message of the assistant. */
         | { messages: ChatMessage[]; continued: boolean };
       /** Tokens this attempt may make. */
       budget: number;
@@ -20,11 +20,11 @@ export type AttemptPlan =
     };
 
 /**
- * Resume arithmetic: the new prompt is prompt + made, the new budget is maxTokens - made. Token ids are continued as
- * token ids, which is exact; text and messages are continued as text, which is exact up to the tokenizer.
- * ENGINE_REJECTED for a prompt that is not exactly one of the three, or made tokens in a form it cannot resume from.
- * @param promptTokenIds token ids of a text or messages, from the engine itself: then these too are continued as token
- *   ids
+ * Plans an attempt: the new prompt is prompt + made, the new budget is maxTokens - made. Token ids are continued
+ * exactly; text and messages are continued as text, which is exact up to the tokenizer.
+ * @param promptTokenIds token ids of text or messages from the engine, by which they are continued exactly
+ * @throws BroomwagonError ENGINE_REJECTED if the prompt is not exactly one of the three, or made tokens cannot continue
+ *   it
  */
 export function planAttempt(request: GenerationRequest, promptTokenIds?: number[]): AttemptPlan {
   if (promptTokenIds !== undefined) return planAttempt({ ...request, prompt: { promptTokenIds } });
@@ -42,10 +42,10 @@ export function planAttempt(request: GenerationRequest, promptTokenIds?: number[
   };
 }
 
-/** True when the tokens made of a text, or of messages of text, have ids, and the budget is not used up. */
+/** Whether a text, or messages of text, can be continued by token ids: all made tokens have ids, and budget is left. */
 export function couldResumeByTokens({ prompt, made, maxTokens }: GenerationRequest): boolean {
   const count = made?.tokenCount ?? made?.tokenIds?.length ?? 0;
-  // Token ids alone would leave out its images.
+  // Token ids alone would leave out the images of the prompt.
   const isText = prompt.promptTokenIds === undefined && !isMultimodal(prompt);
   return isText && count > 0 && count < maxTokens && made?.tokenIds?.length === count;
 }
@@ -79,7 +79,7 @@ function continuedPrompt({ prompt, made }: GenerationRequest, kind: PromptKind, 
   }
   const text = madeCount === 0 ? '' : made!.text!;
   if (kind === 'text') return { text: prompt.text! + text };
-  // Tokens that are no text (special ones, half a character) leave nothing to continue.
+  // Made tokens without text (special tokens, an incomplete character) leave nothing to continue.
   if (text === '') return { messages: prompt.messages!, continued: false };
   return { messages: [...prompt.messages!, { role: 'assistant', content: text }], continued: true };
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** The sample whose noise is asked for, and how far it has come. */
+/** A sample, and the tokens that it has. */
 export interface SeededSample {
   job: string;
   groupId: string;
@@ -10,9 +10,9 @@ export interface SeededSample {
 }
 
 /**
- * Sampling seed of one attempt, 0 to 2^31 - 1: an engine draws the same random numbers for every call with one seed, so
- * each sample, and each place a sample is resumed from, gets a different seed. The same inputs give the same seed in
- * every release: the first four bytes, big-endian and without the highest bit, of the SHA-256 of
+ * Sampling seed of one attempt, 0 to 2^31 - 1. An engine draws the same random numbers for every call with one seed, so
+ * each sample, and each position at which a sample is resumed, gets a different seed. The same inputs give the same
+ * seed in every release: the first four bytes, big-endian and without the highest bit, of the SHA-256 of
  * `<seed>\n<job>\n<groupId>\n<sampleIndex>\n<madeTokens>` in UTF-8.
  * @param seed seed in the group's sampling parameters, an integer
  */

@@ -1,5 +1,5 @@
 /**
- * Ends a call: the part of an `AbortSignal` that the engines need, so an `AbortSignal` is one too. An `AbortSignal`
+ * Signal that ends a call: the part of an `AbortSignal` that the engines need. An `AbortSignal` may be used too, but
  * costs 6 us on Node 20, and almost no call is stopped.
  */
 export interface StopSignal {
@@ -9,7 +9,7 @@ export interface StopSignal {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-/** The source of a signal, which is itself. */
+/** A signal that its creator can fire. */
 export class StopSource implements StopSignal {
   private isStopped = false;
   private readonly listeners = new Set<() => void>();

@@ -10,10 +10,10 @@ const PREFIXES = [
   [0, 0, 0, 0, 0xffff, 0], // translated (RFC 2765)
   [0x64, 0xff9b, 0, 0, 0, 0], // NAT64 (RFC 6052)
 ];
-/** NAT64 of a site (RFC 8215), whose prefixes have any length: first groups. */
+/** First groups of NAT64 addresses of a site (RFC 8215); the whole prefix may have any length. */
 const SITE_NAT64 = [0x64, 0xff9b, 1];
 
-/** The addresses of IPv4 that an address of IPv6 stands for, by the known ways to write one in the other. */
+/** The IPv4 addresses that an IPv6 address contains, in all known forms. */
 export function embeddedIpv4(address: string): string[] {
   const groups = toGroups(address);
   if (groups === undefined) return [];
@@ -40,7 +40,7 @@ export function lastIpv4(address: string): string | undefined {
   return groups && toIpv4(groups[GROUPS - 2]!, groups[GROUPS - 1]!);
 }
 
-/** After prefixes of 48, 56 and 64 bits; the bits from 64 to 71 are left out (RFC 6052). */
+/** IPv4 addresses after prefixes of 48, 56 and 64 bits; the bits from 64 to 71 are left out (RFC 6052). */
 function siteAddresses(groups: number[]): string[] {
   const bytes = groups.flatMap((group) => [group >> 8, group & 0xff]);
   const after = (start: number): string => {
@@ -54,11 +54,11 @@ function toIpv4(high: number, low: number): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
 }
 
-/** Undefined if the address is none of IPv6. @param address may have a zone: `fe80::1%eth0` */
+/** Groups of 16 bits; undefined if the address is not IPv6. @param address may have a zone: `fe80::1%eth0` */
 function toGroups(address: string): number[] | undefined {
   const plain = address.split('%', 1)[0]!;
   if (!isIPv6(plain)) return undefined;
-  // Dotted ends are hexadecimal in a URL.
+  // `URL` converts a dotted end to hexadecimal groups.
   const [head = '', tail] = new URL(`http://[${plain}]`).hostname.slice(1, -1).split('::');
   const parse = (part = ''): number[] => (part === '' ? [] : part.split(':').map((group) => parseInt(group, 16)));
   const [before, after] = [parse(head), parse(tail)];

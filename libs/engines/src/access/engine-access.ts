@@ -6,15 +6,15 @@ import { isForbiddenHost } from './forbidden-addresses';
 type Rule = (host: string, port: string) => boolean;
 
 /**
- * Which addresses engines may have, so that a caller cannot make a service call any address or send a
- * key there: checked when an engine is registered and again at each call. Entries of the list: a name, a pattern as
- * `*.engines.svc`, an address, a CIDR; each may end in `:port`. A name is never resolved: a CIDR admits addresses only.
- * An empty list admits all but link-local and metadata addresses, which no list admits.
+ * Checks the address of an engine, at its registration and at each call: a caller must not make a service call any
+ * address, or send a key there. Entries of the list: a name, a pattern such as `*.engines.svc`, an address, a CIDR;
+ * each entry may end in `:port`. A name is never resolved: a CIDR admits addresses only. No list admits link-local and
+ * metadata addresses; an empty list admits all others.
  */
 export class EngineAccess {
   private readonly rules: readonly Rule[];
 
-  /** @throws Error for an entry that is none */
+  /** @throws Error for an invalid entry */
   constructor(allowList: readonly string[] = []) {
     this.rules = allowList.map(parseRule);
   }
@@ -25,7 +25,7 @@ export class EngineAccess {
     if (reason !== undefined) throw new BroomwagonError('VALIDATION_FAILED', reason, { field: 'endpoint' });
   }
 
-  /** Why an endpoint may not be called; undefined when it may. */
+  /** Reason why an endpoint must not be called; undefined if it may be called. */
   findRefusal(endpoint: string): string | undefined {
     let url: URL;
     try {
@@ -47,7 +47,7 @@ function parseRule(entry: string): (host: string, port: string) => boolean {
   return (host, port) => (wantedPort === undefined || wantedPort === port) && admits(host);
 }
 
-/** `[::1]:8000`, `host:8000`, `10.0.0.0/8`, `fd00::/8`. */
+/** Splits an entry such as `[::1]:8000`, `host:8000`, `10.0.0.0/8` or `fd00::/8` into pattern and port. */
 function splitPort(entry: string): { pattern: string; port?: string } {
   const match = /^\[([^\]]+)\](?::(\d+))?$/.exec(entry) ?? /^([^:]+):(\d+)$/.exec(entry);
   return match ? { pattern: match[1]!, port: match[2] } : { pattern: entry };

@@ -2,7 +2,7 @@ import { lookup, type LookupAddress, type LookupOptions } from 'node:dns';
 import { BlockList, isIP } from 'node:net';
 import { embeddedIpv4, lastIpv4 } from './embedded-addresses';
 
-/** The code of the error of a name that resolves to an address that is never called. */
+/** Code of the error for a name that resolves to a forbidden address. */
 export const ADDRESS_REFUSED = 'ENGINE_ADDRESS_REFUSED';
 
 /**
@@ -26,7 +26,7 @@ const METADATA_NAMES = new Set([
   'instance-data.ec2.internal',
 ]);
 
-/** @param host host of a {@link URL}, without brackets: decimal and hexadecimal forms of IPv4 are plain there */
+/** @param host host of a {@link URL}, without brackets: `URL` has converted decimal and hexadecimal forms of IPv4 */
 export function isForbiddenHost(host: string): boolean {
   const version = isIP(host);
   if (version === 0) return METADATA_NAMES.has(host.replace(/\.+$/, ''));
@@ -38,7 +38,7 @@ export function isForbiddenHost(host: string): boolean {
 type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void;
 type Lookup = (hostname: string, options: LookupOptions, callback: LookupCallback) => void;
 
-/** The lookup of connections to engines: names that resolve to a forbidden address are refused when they are called. */
+/** Lookup for connections to engines: a name that resolves to a forbidden address is refused at each call. */
 export function guardedLookup(resolve: Lookup = lookup as Lookup): Lookup {
   return (hostname, options, callback) => {
     resolve(hostname, options, (error, address, family) => {

@@ -12,7 +12,7 @@ const RENAMED: Partial<Record<EngineDialect, Record<string, string>>> = {
 /**
  * Fields of the caller as the engine takes them. A caller that speaks another dialect than the engine has sampling
  * parameters in another place, or under another name.
- * @throws BroomwagonError ENGINE_REJECTED with the field, if only engines of another dialect take it
+ * @throws BroomwagonError ENGINE_REJECTED with the field, if only engines of another dialect take the field
  */
 export function toDialect(dialect: EngineDialect, fields: NonNullable<Prompt['engineFields']>): Fields {
   const { sampling_params: sampling, ...others } = fields;
@@ -24,7 +24,7 @@ export function toDialect(dialect: EngineDialect, fields: NonNullable<Prompt['en
   return dialect === 'vllm' ? { ...renamed, ...parameters } : { ...renamed, sampling_params: parameters };
 }
 
-/** Fields of the caller beside ours; ours win, and sampling parameters are put together. */
+/** Joins the fields of the caller and our fields. Our fields win; the sampling parameters of both are joined. */
 export function withCallerFields(body: Fields, { model, sampling_params: sampling, ...others }: Fields): Fields {
   return {
     ...others,

@@ -5,11 +5,11 @@ import type { AttemptPlan } from '../resume';
 
 type RunPlan = Extract<AttemptPlan, { kind: 'run' }>;
 
-/** Context of an engine in its refusal of a request that is too long for it. */
+/** Finds the size of the context in the refusal of a request that is too long. */
 const CONTEXT_TOKENS = /context length(?: is| of)? \(?(\d+)|max_total_tokens=(\d+)/i;
 /**
- * Tokens of the prompt in such a refusal, where the engine has counted all of them: vLLM, and SGLang. Newer releases of
- * vLLM stop to count at the limit, and name a lower bound.
+ * Finds the number of prompt tokens in a refusal, if the engine has counted all tokens. Newer releases of vLLM stop at
+ * the limit, and report a lower bound.
  */
 const PROMPT_TOKENS =
   /(\d+) in the (?:messages|prompt)|(\d+) tokens from the input|has (\d+) input tokens|contains (\d+) input tokens/i;
@@ -19,10 +19,11 @@ const MARGIN_TOKENS = 1;
 const CONTINUED_MARGIN_TOKENS = 16;
 
 /**
- * The plan with the budget that the context of the engine leaves beside the prompt; less than 1: the prompt fills it.
+ * The plan with the budget that the context of the engine leaves beside the prompt. The budget is below 1 if the prompt
+ * fills the context.
  * @param refusal answer of the engine to the plan
  * @param tokenize token ids of a text or messages as the engine reads them
- * @returns undefined if the budget is not to be clipped, the refusal has another reason, or the prompt has no known
+ * @returns undefined if the budget must not be clipped, the refusal has another reason, or the prompt has no known
  *   number of tokens
  */
 export async function fitBudget(

@@ -38,10 +38,7 @@ import { passCall } from './passed-call';
 import { StopTokens } from './stop-tokens';
 import { asUnknownModel } from './unknown-model';
 
-/**
- * Statuses of an engine without the route. Any other refusal (of the key, for now, while requests run) is no such
- * thing.
- */
+/** Statuses of an engine without the route. Other statuses may refuse a call, but not because of the route. */
 const NO_ROUTE = new Set([404, 405, 501]);
 
 export type RunPlan = Extract<AttemptPlan, { kind: 'run' }>;
@@ -55,7 +52,7 @@ export interface RouteCall {
   stop?: IncludedStop;
 }
 
-/** Common part of all dialects: plan the attempt, stream it, abort it, and the OpenAI routes that all three have. */
+/** Common part of all dialects: plans, runs and aborts an attempt, and calls the OpenAI routes. */
 export abstract class HttpEngineAdapter implements EngineAdapter {
   abstract readonly dialect: EngineDialect;
   protected readonly http: EngineHttp;
@@ -149,12 +146,12 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     return passCall(this.http, this.dialect, request, this.options, options, abortById);
   }
 
-  /** Token ids of a text or messages as the engine reads them; undefined when it does not report them. */
+  /** Token ids of a text or messages as the engine reads them; undefined without a report of the engine. */
   protected tokenize(_prompt: Prompt, _signal?: StopSignal): Promise<number[] | undefined> {
     return Promise.resolve(undefined);
   }
 
-  /** Asked only of a prompt that is resumed; when there is no answer it is resumed by text. */
+  /** Token ids of a prompt to resume; undefined without an answer of the engine: then its text is resumed. */
   private async promptTokenIds(request: GenerationRequest, signal?: StopSignal): Promise<number[] | undefined> {
     if (signal?.aborted || !couldResumeByTokens(request)) return undefined;
     return this.tokenize(request.prompt, signal).catch(() => undefined);
@@ -192,7 +189,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
 
   /**
    * `/v1/completions`, for text and token ids.
-   * @param topLogprobs alternatives of each token: a chat that is continued names them as chats do
+   * @param topLogprobs number of alternatives of each token, if a chat is continued by this route
    */
   protected completionRoute(
     prompt: string | number[],
@@ -207,7 +204,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     };
   }
 
-  /** The model to name in requests: the option, or the first the engine lists. */
+  /** Model in requests: from the options, or the first model of the engine. */
   protected model(): Promise<string> {
     if (this.options.model !== undefined) return Promise.resolve(this.options.model);
     this.modelName ??= this.listModel().then(
@@ -237,7 +234,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     throw new BroomwagonError('ENGINE_REJECTED', message);
   }
 
-  /** Models and adapters that the engine lists; undefined when it does not answer with a list. Never throws. */
+  /** Models and adapters that the engine lists; undefined if the answer is no list. Never throws. */
   protected listedModels(signal?: AbortSignal): Promise<string[] | undefined> {
     return this.listModel(signal).then(
       ({ models }) => models,
@@ -246,15 +243,15 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   }
 
   /**
-   * Checks whether a route exists, without using it: a route for another method answers 405, a missing one 404. Only
-   * for an engine whose dialect is known; a server of web pages answers anything.
+   * Checks whether a route exists, without using it: a route for another method answers 405, a missing route 404. The
+   * dialect of the engine must be known: a server of web pages answers anything.
    */
   protected async hasRoute(path: string, signal?: AbortSignal): Promise<boolean> {
     const { status } = await this.http.call('OPTIONS', path, undefined, signal);
     return status !== 404;
   }
 
-  /** False when there is no such route. @throws BroomwagonError ENGINE_ERROR and others: the call may be lost */
+  /** @returns false without such a route @throws BroomwagonError ENGINE_ERROR and others: the call may be lost */
   protected async abortRoute(path: string, body: object): Promise<boolean> {
     const { status, text } = await this.http.call('POST', path, body);
     if (status >= 200 && status < 300) return true;
@@ -262,7 +259,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     throw new BroomwagonError('ENGINE_ERROR', `${this.url}${path} answered ${status}: ${quote(text)}`);
   }
 
-  /** A call of a route that only steers the engine. ENGINE_REJECTED only when this engine has no such route. */
+  /** Calls a route that controls the engine. ENGINE_REJECTED only if the engine has no such route. */
   protected async control(path: string, body?: unknown, timeoutMs?: number): Promise<string> {
     const { status, text } = await this.http.call('POST', path, body, undefined, timeoutMs);
     if (status >= 200 && status < 300) return text;

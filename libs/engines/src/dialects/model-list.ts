@@ -1,7 +1,7 @@
 import { LIMITS } from '@broomwagon/contracts';
 import { parseObject } from '../http/engine-http';
 
-/** In a list of models: the engine has more of them than are kept, so it may have any. */
+/** Last entry of a list: the engine has more models than the list, and may have any model. */
 export const ANY_MODEL = '*';
 
 /** A model or adapter that an engine lists. */
@@ -20,7 +20,7 @@ export function readModelCards(text: string): ModelCard[] | undefined {
   }));
 }
 
-/** Names that can be stored one a line; {@link ANY_MODEL} stands for all from the first that cannot. */
+/** Names that can be stored one on a line. {@link ANY_MODEL} replaces the first other name, and all names after it. */
 export function toModelList(cards: readonly ModelCard[]): string[] {
   const kept: string[] = [];
   let leftBytes = LIMITS.modelListBytes;

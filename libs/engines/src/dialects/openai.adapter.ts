@@ -9,10 +9,10 @@ import type {
 import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
 import { wireSampling } from './sampling';
 
-/** Any other server with the OpenAI routes: text and messages only, stopped by closing the connection. */
+/** Any other server with the OpenAI routes: only text and messages. A closed connection stops a request. */
 export class OpenAiAdapter extends HttpEngineAdapter {
   readonly dialect = 'openai';
-  /** Newer servers refuse the older name in chats; known after the first refusal. */
+  /** Name of the budget in chats. Newer servers refuse `max_tokens`: the first refusal changes the name. */
   private chatBudget: 'max_tokens' | 'max_completion_tokens' = 'max_tokens';
 
   async probe(signal?: AbortSignal): Promise<EngineDescription> {
@@ -25,7 +25,7 @@ export class OpenAiAdapter extends HttpEngineAdapter {
         tokenIdsOut: false,
         logprobs: true,
         abortById: false,
-        // Aborting on disconnect cannot be probed; all tested servers do it.
+        // A probe cannot find out whether a server aborts on disconnect; all tested servers do.
         abortOnDisconnect: true,
         loadReport: false,
         prefixCacheReset: false,

@@ -8,7 +8,7 @@ import { DEFAULT_FIRST_TOKEN_TIMEOUT_MS, DEFAULT_STALL_TIMEOUT_MS } from '../str
 import { saltedFields } from './cache-salt';
 import { refuseForeignFields, REQUEST_FIELDS } from './request-fields';
 
-/** Field of a request with its id. */
+/** Field with the id of a request. */
 const ID_FIELDS: Partial<Record<EngineDialect, string>> = { vllm: 'request_id', sglang: 'rid' };
 const NO_ROUTE = new Set([404, 405]);
 /** Largest answer, bytes. */
@@ -18,7 +18,7 @@ type Http = Pick<EngineHttp, 'baseUrl' | 'open' | 'transportError'>;
 
 /**
  * Makes a call with the fields of the caller, and returns the answer as it is. A whole answer has the deadline of the
- * first token, since nothing comes before it; a stream has the deadlines of any stream.
+ * first token; a stream has the deadlines of any stream.
  * @param abortById stops the request on the engine; undefined: the call has failed
  * @throws BroomwagonError as {@link EngineAdapter.pass}; ENGINE_REJECTED with the field if there is no route
  */
@@ -30,7 +30,7 @@ export async function passCall(
   { signal, onPiece, onUnstopped }: PassOptions,
   abortById: () => Promise<boolean | undefined>,
 ): Promise<PassedAnswer> {
-  // The id of this call replaces the caller's, in the field of the dialect.
+  // The id of this call replaces the id of the caller, in the field of the dialect.
   const { request_id: _id, rid: _rid, ...body } = request.body;
   const routes = REQUEST_FIELDS[dialect];
   if (routes !== undefined && !request.paths.some((path) => Object.hasOwn(routes, path)))
@@ -95,7 +95,7 @@ async function askRoutes(
     const answer = { status, contentType, body: Buffer.concat(all) };
     if (status === 200) return answer;
     const refusalText = answer.body.toString('utf8');
-    // A model that is not there is answered 404 too.
+    // Engines also answer 404 for a model that they do not have.
     const isAboutModel = status === 404 && /\bmodel\b/i.test(refusalText);
     if (NO_ROUTE.has(status) && !isAboutModel) continue;
     if ((isAboutModel && body.model !== undefined) || toErrorCode(status) === 'ENGINE_REJECTED') return answer;

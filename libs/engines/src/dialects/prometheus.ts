@@ -10,7 +10,6 @@ export interface Metric {
   labels: Record<string, Set<string>>;
 }
 
-/** The metrics of a page by name. */
 export function readMetrics(page: string): Map<string, Metric> {
   const metrics = new Map<string, Metric>();
   for (const line of page.split('\n')) {
@@ -33,8 +32,8 @@ export function countTokens(metrics: Map<string, Metric>, engine: 'vllm' | 'sgla
 }
 
 /**
- * When the process of the page started, its own time, seconds to the millisecond; undefined without one
- * so.
+ * Start of the process that has written the page, by its clock, in seconds with milliseconds; undefined if the page
+ * does not report the start.
  */
 export function getProcessStart(metrics: Map<string, Metric>): number | undefined {
   const startedAt = metrics.get('process_start_time_seconds')?.max;

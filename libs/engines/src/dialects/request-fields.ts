@@ -84,7 +84,6 @@ export const SAMPLING_FIELDS: Partial<Record<EngineDialect, readonly string[]>> 
     spaces_between_special_tokens no_stop_trim custom_params stream_interval logit_bias sampling_seed`),
 };
 
-/** Fields of older releases of vLLM. */
 const OLDER_VLLM = names(
   'best_of guided_json guided_regex guided_choice guided_grammar guided_decoding_backend guided_whitespace_pattern',
 );

@@ -13,7 +13,8 @@ const EXTENDED: Names = {
 };
 
 /**
- * Broomwagon's names to the names of each dialect. `logprobs` is not among them: each route asks for it in its own way.
+ * Names of each dialect for our sampling parameters. `logprobs` has no entry: each route requests log probabilities in
+ * its own way.
  */
 const WIRE_NAMES: Record<EngineDialect, Names> = {
   vllm: EXTENDED,
@@ -21,7 +22,7 @@ const WIRE_NAMES: Record<EngineDialect, Names> = {
   openai: PLAIN,
 };
 
-/** Sampling parameters with the names of a dialect. ENGINE_REJECTED for an unknown one: none is dropped silently. */
+/** Sampling parameters with the names of a dialect. @throws BroomwagonError ENGINE_REJECTED for an unknown parameter */
 export function wireSampling(
   dialect: EngineDialect,
   sampling: SamplingParameters = {},

@@ -30,19 +30,19 @@ const TOKEN_IN_FIELDS = new Set([
   'session_id', 'extra_key', 'cache_salt', 'priority', 'return_routed_experts', 'return_text_in_logprobs', 'user',
 ]);
 /**
- * First version of which `extra_key` and `cache_salt` are known to reach the cache: from 0.5.3 until the fix of
- * https://github.com/sgl-project/sglang/pull/23300 (April 2026) the scheduler did not get them.
+ * First version that surely gives `extra_key` and `cache_salt` to the cache: from 0.5.3 until the fix of
+ * https://github.com/sgl-project/sglang/pull/23300 (April 2026) the scheduler did not get these fields.
  */
 const CACHE_SALT_SINCE = [0, 5, 12];
-/** How long the description of the engine decides how chats are run, milliseconds. */
+/** Time for which the route of chats is chosen by one description of the engine, milliseconds. */
 const INFO_FRESH_MS = 60_000;
 
 interface RankLoad {
   num_running_reqs?: number;
   num_waiting_reqs?: number;
-  /** Older versions: running and waiting together. */
+  /** Only in older versions: running and waiting requests together. */
   num_reqs?: number;
-  /** Newer versions only. */
+  /** Only in newer versions. */
   num_waiting_uncached_tokens?: number;
   token_usage?: number;
   max_total_num_tokens?: number;
@@ -51,7 +51,7 @@ interface RankLoad {
 /** SGLang's own server: `/generate` for text and token ids, its OpenAI route for messages. */
 export class SglangAdapter extends HttpEngineAdapter {
   readonly dialect = 'sglang';
-  /** Form of the texts of its chunks; known after it has described itself. */
+  /** Form of the texts in chunks; known after the engine has described itself. */
   private textForm?: TextForm;
   /** Server info of the engine, with the time at which it was read. */
   private about?: { info: Record<string, unknown>; atMs: number };
@@ -99,7 +99,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     };
   }
 
-  /** Matches by prefix on the engine: ids are of one length, so only this request is meant. */
+  /** SGLang matches ids by prefix; all ids have one length, so only this request matches. */
   abort(engineRequestId: string): Promise<boolean> {
     return this.abortRoute('/abort_request', { rid: engineRequestId });
   }
@@ -133,10 +133,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     };
   }
 
-  /**
-   * Reads the metrics, where they are on, for the start and the token counts only. The route of the weights was
-   * renamed.
-   */
+  /** Reads the report. The metrics, if they are on, are used for the start and the token counts only. */
   async report(): Promise<EngineReport> {
     const [load, page, weightVersion, models] = await Promise.all([
       this.load().catch(() => undefined),
@@ -149,7 +146,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     return { load: load && { ...load, tokens }, startedAtSeconds: getProcessStart(metrics), weightVersion, models };
   }
 
-  /** SGLang has no `wait`; its third mode, `retract`, computes kept requests again and is not used. */
+  /** SGLang has no mode `wait`. Its third mode, `retract`, computes kept requests again, and is not used. */
   async pause(mode: PauseMode, timeoutMs?: number): Promise<void> {
     if (mode === 'wait') return this.cannot('pause by waiting');
     await this.control('/pause_generation', { mode: mode === 'keep' ? 'in_place' : mode }, timeoutMs);
@@ -163,7 +160,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     await this.control('/flush_cache', undefined, timeoutMs);
   }
 
-  /** Token ids of messages, since 0.5.12, are as the chat route renders them. */
+  /** Since 0.5.12, the token ids of messages are as the chat route renders them. */
   protected override async tokenize(
     { text, messages, engineFields }: Prompt,
     signal?: StopSignal,
@@ -173,8 +170,9 @@ export class SglangAdapter extends HttpEngineAdapter {
   }
 
   /**
-   * Token ids of a chat that `/generate` answers as the chat route does, but with token ids, so that it is continued
-   * when it is cut. Undefined: only the chat route answers it so.
+   * Token ids of a chat that `/generate` answers as the chat route does, with token ids by which a cut chat is
+   * continued.
+   * @returns undefined if only the chat route can answer the chat
    */
   private async rendered({ prompt, sampling }: GenerationRequest): Promise<number[] | undefined> {
     const { model = '', ...fields } = prompt.engineFields ?? {};
@@ -186,7 +184,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     }
     const { info = {} } = this.about ?? {};
     const isParsed = !isUnset(info.reasoning_parser) && fields.separate_reasoning !== false;
-    // A template by its name may have stop texts of its own.
+    // A template that is chosen by name may have its own stop texts.
     const hasStops = !isUnset(info.chat_template) && !String(info.chat_template).endsWith('.jinja');
     const isSampledAlike =
       info.sampling_defaults === 'openai' || MODEL_DEFAULTS.every((name) => sampling?.[name] !== undefined);
@@ -228,7 +226,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     return { ...this.chatRoute(prompt.messages, prompt.continued, body, request.sampling), stop };
   }
 
-  /** @param promptTokenIds token ids of messages: reported as the ids of the prompt */
+  /** @param promptTokenIds token ids of messages, which are reported as the ids of the prompt */
   private async generateRoute(
     request: GenerationRequest,
     { budget, minTokens }: RunPlan,
@@ -255,12 +253,12 @@ export class SglangAdapter extends HttpEngineAdapter {
     return { path: '/generate', stop, reader: new SglangChunkReader(this.textForm, promptTokenIds), body };
   }
 
-  /** SGLang reports a text, `default` until the weights are changed; older versions have none. */
+  /** Weight version, which is a text: `default` until the weights are changed. Older versions have none. */
   private async weightVersion(info: Record<string, unknown>, signal?: AbortSignal): Promise<number | undefined> {
     return weightNumber(info.weight_version ?? (await this.http.getJson('/get_model_info', signal))?.weight_version);
   }
 
-  /** Weight version, as in a report. */
+  /** Weight version for the report. Versions have two names for the route. */
   private async saidVersion(): Promise<number | undefined> {
     for (const path of ['/get_model_info', '/model_info']) {
       const said = (await this.http.getJson(path).catch(() => undefined))?.weight_version;
@@ -269,7 +267,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     return undefined;
   }
 
-  /** The engine's description of itself; undefined when it has none. The route was renamed. */
+  /** Description of the engine by itself, if it has one. Versions have two names for the route. */
   private async serverInfo(signal?: AbortSignal): Promise<Record<string, unknown> | undefined> {
     for (const path of ['/get_server_info', '/server_info']) {
       const info = await this.http.getJson(path, signal);

@@ -2,7 +2,7 @@ import type { GenerationRequest } from '../engine-adapter';
 import { parseObject, type EngineHttp } from '../http/engine-http';
 import type { IncludedStop } from '../stream/included-stop';
 
-/** How long an engine may take to decode, milliseconds: a call that was cut waits for it. */
+/** Time for which a call that was cut waits until the engine has decoded ids, milliseconds. */
 const DECODE_MS = 2_000;
 
 /** Texts of the stop token ids of requests, as the engine decodes them. */
@@ -15,8 +15,9 @@ export class StopTokens {
   ) {}
 
   /**
-   * How the response ends if the engine is asked to send its stop text. Undefined: the engine is not asked, since there
-   * is no stop text, calls of tools would be parsed with it, or the texts of stop token ids are unknown.
+   * Stop texts of a response whose engine is asked to send the stop text.
+   * @returns undefined if the engine is not asked: without stop texts, if tool calls would be parsed with the stop
+   *   text, or if texts of stop token ids are unknown
    */
   async includedStop({ prompt, sampling }: GenerationRequest): Promise<IncludedStop | undefined> {
     const { tools, skip_special_tokens: skips, sampling_params: given } = prompt.engineFields ?? {};

@@ -1,8 +1,8 @@
 import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 
 /**
- * The error of a call whose model the caller has named: an engine that answers that it has no such model refuses the
- * request. A model that this server is registered with is another case: then the server is at fault.
+ * Converts the error of a call whose model the caller has named: an engine without the model refuses the request.
+ * Without the model of the registration, the server is at fault.
  */
 export function asUnknownModel(error: unknown): unknown {
   if (!isBroomwagonError(error, 'ENGINE_ERROR')) return error;

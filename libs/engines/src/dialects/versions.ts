@@ -1,13 +1,13 @@
 /** Weight version in the report of an engine that has no number for its weights. */
 export const NO_VERSION = -1;
 
-/** Weight version of an engine, which keeps a text, `default` at first; undefined if it is not a number. */
+/** Weight version that an engine reports as a text, `default` at first; undefined if the text is not a number. */
 export function weightNumber(said: unknown): number | undefined {
   const version = typeof said === 'string' && /^\d{1,14}$/.test(said) ? Number(said) : said;
   return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;
 }
 
-/** Compares release numbers; a version without them (a build from source) counts as new. */
+/** Whether a version is at least the wanted release; a version without release numbers (a build from source) is new. */
 export function isAtLeast(version: string, wanted: number[]): boolean {
   const match = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version);
   if (!match) return true;

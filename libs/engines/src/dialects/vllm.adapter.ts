@@ -25,12 +25,11 @@ const SAMPLING_FIELDS = [
   'structured_outputs', 'thinking_token_budget',
 ];
 
-/** vLLM's OpenAI server. */
 export class VllmAdapter extends HttpEngineAdapter {
   readonly dialect = 'vllm';
-  /** Known once a first abort or probe has asked; the route exists only in some builds and modes. */
+  /** Whether this build has the route for aborts; undefined before the first abort or probe. */
   private canAbortById?: boolean;
-  /** The start that has answered that it has no route for its weights. */
+  /** Start of an engine that has no route for its weights. */
   private withoutWeightInfo?: number;
 
   async probe(signal?: AbortSignal): Promise<EngineDescription> {
@@ -75,7 +74,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     };
   }
 
-  /** vLLM puts the route's prefix before, and for completions the prompt's index behind, the id it was given. */
+  /** vLLM puts a prefix of the route before the id, and for completions the index of the prompt after it. */
   async abort(engineRequestId: string): Promise<boolean> {
     if (this.canAbortById === false) return false;
     const prefixed = ['chatcmpl', 'generate-tokens'].map((route) => `${route}-${engineRequestId}`);
@@ -85,7 +84,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     return answered;
   }
 
-  /** Reads the report; versions that are older or lack the development routes do not report their weights. */
+  /** Reads the report. Older versions, and engines without the development routes, do not report their weights. */
   async report(): Promise<EngineReport> {
     const [page, models] = await Promise.all([
       this.http.getText('/metrics').catch(() => undefined),
@@ -141,15 +140,12 @@ export class VllmAdapter extends HttpEngineAdapter {
       throw new BroomwagonError('ENGINE_PROTOCOL', `${this.url}${PARSE_PATH} answered without a message of a chat`);
     }
     const { tool_calls: calls } = message;
-    // The chat route gives one call then; the parse route gives all of them.
+    // The chat route then returns one tool call; the parse route returns all tool calls.
     if (fields.parallel_tool_calls === false && Array.isArray(calls)) message.tool_calls = calls.slice(0, 1);
     return finishReason === 'stop' ? this.withoutEndToken(message, chat, model) : message;
   }
 
-  /**
-   * The parsed text contains special tokens, and so the token that ended the response; the text of vLLM's routes does
-   * not.
-   */
+  /** Removes the token that ended the response: only the parse route of vLLM keeps special tokens in the text. */
   private async withoutEndToken(
     message: Record<string, unknown>,
     { tokenIds, text }: GeneratedChat,
@@ -168,7 +164,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     return Object.fromEntries(parts) as Record<string, unknown>;
   }
 
-  /** Special tokens as its completion and chat routes add them. */
+  /** Token ids with the special tokens that the completion and chat routes add. */
   protected override async tokenize(
     { text, messages, engineFields }: Prompt,
     signal?: StopSignal,
@@ -178,14 +174,14 @@ export class VllmAdapter extends HttpEngineAdapter {
     return this.askTokenIds({ model: await this.model(), ...engineFields, ...prompt }, signal);
   }
 
-  /** Without a budget a completion of vLLM has 16 tokens, unlike a chat. */
+  /** Budget of a call: by default a completion of vLLM has 16 tokens, unlike a chat. */
   private async computeBudget({ budget, prompt }: RunPlan): Promise<number> {
     if (Number.isFinite(budget) || !('tokenIds' in prompt)) return budget;
     const { maxModelTokens = Infinity } = await this.listModel();
     return Math.max(1, maxModelTokens - prompt.tokenIds.length);
   }
 
-  /** Token ids in and out: no texts, and only with `--enable-scale-out` in newer versions. */
+  /** Route with token ids and without texts; newer versions have the route only with `--enable-scale-out`. */
   private async tokenRoute(
     { engineRequestId, sampling, cacheSalt, prompt: { engineFields = {} } }: GenerationRequest,
     plan: RunPlan,
@@ -241,7 +237,7 @@ export class VllmAdapter extends HttpEngineAdapter {
   }
 }
 
-/** An object whose calls of tools, if it has some, are a list of names with arguments. */
+/** Whether a value is an object without tool calls, or with a list of names with arguments. */
 function isMessage(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const { tool_calls: calls } = value as Record<string, unknown>;
@@ -253,13 +249,13 @@ function isToolCall(value: unknown): boolean {
   return typeof called?.name === 'string' && typeof called.arguments === 'string';
 }
 
-/** Undefined when the answer is not about weights. */
+/** Weight version in an answer; undefined if the answer is not about weights. */
 function saidVersion(answer: { status: number; text: string } | undefined): number | undefined {
   const said = answer?.status === 200 ? parseObject(answer.text)?.weight_version : undefined;
   return said === undefined ? undefined : (weightNumber(said) ?? NO_VERSION);
 }
 
-/** Undefined if the page has no load. */
+/** Undefined if the page of metrics has no load. */
 function toLoad(metrics: Map<string, Metric>): EngineLoad | undefined {
   const running = metrics.get('vllm:num_requests_running')?.sum;
   if (running === undefined) return undefined;
@@ -275,7 +271,7 @@ function toLoad(metrics: Map<string, Metric>): EngineLoad | undefined {
   };
 }
 
-/** Labels of a metric with a sample for each rank; without `kv_cache_size_tokens` in older releases. */
+/** Tokens in the KV cache, from a metric for each rank. Older releases have no `kv_cache_size_tokens`. */
 function computeKvTokens(config: Metric | undefined): number | undefined {
   const least = (label: string): number => Math.min(...[...(config?.labels[label] ?? [])].map(Number));
   const tokens = [least('kv_cache_size_tokens'), least('num_gpu_blocks') * least('block_size')].find(

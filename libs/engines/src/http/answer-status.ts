@@ -9,7 +9,7 @@ const BUSY_STATUS = new Set([408, 425, 429, 502, 503, 504, 529]);
 /** Errors about the engine or its key instead of the request: unauthorized, forbidden, no such model or route. */
 const ENGINE_STATUS = new Set([401, 403, 404]);
 
-/** Code of an error status (400 and above, or of no number) of an engine's answer, or of an error in its stream. */
+/** Code for an error status (400 and above, or NaN) of an answer, or of an error in a stream. */
 export function toErrorCode(status: number): Extract<ErrorCode, 'ENGINE_BUSY' | 'ENGINE_REJECTED' | 'ENGINE_ERROR'> {
   if (BUSY_STATUS.has(status)) return 'ENGINE_BUSY';
   return status >= 400 && status < 500 && !ENGINE_STATUS.has(status) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR';

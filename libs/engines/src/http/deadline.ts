@@ -1,17 +1,16 @@
 import type { StopSignal } from '../stop-signal';
 
-/** A signal for one call. */
 export interface CallSignal {
   signal: AbortSignal;
-  /** True once the time was over and the call had not been ended before. */
+  /** Whether the time was over before the call ended. */
   isOver(): boolean;
   /** Removes the timer and the listener; call it at the end. */
   clear(): void;
 }
 
 /**
- * A signal that fires after `timeoutMs`, or with `outer`. Of `AbortSignal.any` a signal that lives as long as the
- * process would remember each call for ever.
+ * A signal that fires after `timeoutMs`, or with `outer`. `AbortSignal.any` is not used: an `outer` that lives as long
+ * as the process would keep each call in memory.
  */
 export function callSignal(timeoutMs: number, outer?: StopSignal): CallSignal {
   const controller = new AbortController();

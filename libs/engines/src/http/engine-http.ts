@@ -31,8 +31,8 @@ type Purpose = 'streams' | 'calls' | 'repeats';
 const IDLE_MS = 2_000;
 
 /**
- * Streams have no deadline, since generations may last hours; calls have a deadline by their signal. Idle connections
- * are closed before engines would close them, whatever an engine offers; connections of `repeats` are used once.
+ * Connections for a purpose. Streams have no deadline, since generations may last hours; calls have a deadline by their
+ * signal. Idle connections are closed before engines close them; connections of `repeats` are used once.
  */
 function agentFor(purpose: Purpose, connectTimeoutMs: number, connections: number): Agent {
   const name = `${purpose} ${connectTimeoutMs} ${connections}`;
@@ -54,10 +54,10 @@ function agentFor(purpose: Purpose, connectTimeoutMs: number, connections: numbe
 
 type Method = 'GET' | 'POST' | 'OPTIONS';
 
-/** HTTP to one engine: JSON calls with a deadline, streams without one, and errors mapped to ours. */
+/** HTTP to one engine: JSON calls with a deadline, streams without a deadline, and errors of Broomwagon. */
 export class EngineHttp {
   readonly baseUrl: string;
-  /** Why it may not be called. */
+  /** Reason why the engine must not be called. */
   private readonly refusal: string | undefined;
   private address?: { origin: string; prefix: string };
   private readonly callTimeoutMs: number;
@@ -80,19 +80,19 @@ export class EngineHttp {
     this.repeats = () => agentFor('repeats', connectTimeoutMs, maxStreams);
   }
 
-  /** GET whose body is text; undefined for any status but 200. */
+  /** Body of a GET as text; undefined for any status but 200. */
   async getText(path: string, signal?: AbortSignal): Promise<string | undefined> {
     const { status, text } = await this.call('GET', path, undefined, signal);
     return status === 200 ? text : undefined;
   }
 
-  /** GET whose body is a JSON object or array; undefined for any other answer. */
+  /** Body of a GET as a JSON object or array; undefined for any other answer. */
   async getJson(path: string, signal?: AbortSignal): Promise<Record<string, unknown> | undefined> {
     const text = await this.getText(path, signal);
     return text === undefined ? undefined : parseObject(text);
   }
 
-  /** Any call that is no stream: its status and whole body. A body of bytes is sent as it is. */
+  /** Makes a call that is no stream, and returns status and whole body. A body of bytes is sent as it is. */
   async call(
     method: Method,
     path: string,
@@ -114,7 +114,7 @@ export class EngineHttp {
     }
   }
 
-  /** A generation whose answer is passed on: its pieces come without a deadline but the signal. */
+  /** Opens a generation whose answer is passed on. Its pieces have no deadline; the signal ends the call. */
   async open(path: string, body: unknown, headers: Record<string, string>, signal: AbortSignal) {
     const answer = await this.send(this.streams(), 'POST', path, body, headers, signal);
     const header = (field: string): string => String(answer.headers[field] ?? '').toLowerCase();
@@ -129,7 +129,7 @@ export class EngineHttp {
     return new EngineStream(take, this.callTimeoutMs);
   }
 
-  /** Receives a stream to its end. Throws the error of ours that any other answer means. */
+  /** Receives a stream to its end. Throws the error of Broomwagon that any other answer means. */
   async receive(stream: EngineStream, path: string, body: unknown, headers: Record<string, string>): Promise<void> {
     const options = this.buildOptions('POST', path, body, headers);
     const isAnswered = (): boolean => stream.status !== 0;
@@ -137,7 +137,7 @@ export class EngineHttp {
     if (!stream.isOpen) throw toRefusalError(this.baseUrl + path, stream);
   }
 
-  /** Maps errors of undici; errors of Broomwagon pass. */
+  /** Converts errors of undici to errors of Broomwagon. */
   transportError(error: unknown): BroomwagonError {
     if (isBroomwagonError(error)) return error;
     const code = errorCode(error);
@@ -181,8 +181,8 @@ export class EngineHttp {
   }
 
   /**
-   * Sends, and repeats once on a new connection if the engine had closed the idle connection that was used: it has not
-   * seen the request.
+   * Sends a request. If the engine had closed the idle connection, it has not seen the request: the request is repeated
+   * once on a new connection.
    */
   private async repeatedIfStale<T>(
     isAnswered: () => boolean,
@@ -194,7 +194,7 @@ export class EngineHttp {
       return await send(dispatcher);
     } catch (error) {
       if (isAnswered() || !isStale(error, performance.now() - sentAt)) throw error;
-      // An engine that does not answer now has died of the request, or just before it.
+      // An engine that does not answer now has crashed on the request, or just before it.
       return send(this.repeats()).catch((again: unknown) => {
         throw isAnswered() ? again : error;
       });
@@ -240,7 +240,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The body as text, at most `limit` bytes of it; the rest is not waited for. */
+/** The body as text, at most `limit` bytes; the rest is not read. */
 async function readText(body: Dispatcher.ResponseData['body'], limit: number): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

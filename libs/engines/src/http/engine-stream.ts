@@ -1,19 +1,18 @@
 import { util, type Dispatcher } from 'undici';
 
-/** Most bytes read of an answer that is no stream. */
+/** Maximum bytes that are read of an answer that is no stream. */
 const MAX_REFUSAL_BYTES = 65_536;
 
-/** An answer that is no stream. */
 export type Refusal = Pick<EngineStream, 'status' | 'contentType' | 'contentEncoding' | 'retryAfter' | 'refusalText'>;
 
 /** One call that is answered by a stream, read by callbacks: a readable stream of undici costs more for each chunk. */
 export class EngineStream implements Dispatcher.DispatchHandlers {
-  /** Status of the answer; 0 before it. */
+  /** Status of the answer; 0 before the answer. */
   status = 0;
   contentType = '';
   /** Encoding of the answer: `identity` if it is not compressed. */
   contentEncoding = 'identity';
-  /** Header of an answer that is no stream. */
+  /** `Retry-After` of an answer that is no stream. */
   retryAfter: string | undefined;
   /** The answer is a stream of events. */
   isOpen = false;
@@ -29,8 +28,8 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
   private refusalTimer: NodeJS.Timeout | undefined;
 
   /**
-   * @param take gets each piece of the stream; false: the connection is not read before {@link resume}, if it can be
-   *   left so. An error that it throws ends the stream.
+   * @param take gets each piece of the stream. False: the connection is not read until {@link resume}, if it can be
+   *   paused. An error of `take` ends the stream.
    * @param refusalMs time for the body of an answer that is no stream
    */
   constructor(
@@ -48,7 +47,6 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     });
   }
 
-  /** Closes the connection. */
   abort(reason: unknown): void {
     if (this.isAborted) return;
     this.isStopped = true;
@@ -69,7 +67,6 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     return true;
   }
 
-  /** Reads the connection again. */
   resume(): void {
     if (this.settle !== undefined) this.resumeRequest?.();
   }
@@ -131,7 +128,7 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     else this.end()?.reject(error);
   }
 
-  /** The rest of the body is not waited for. */
+  /** Ends an answer without the rest of its body. */
   private endRefusal(): void {
     this.onComplete();
     this.abortRequest?.(new Error('The rest of the answer is not needed'));

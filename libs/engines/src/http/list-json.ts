@@ -1,6 +1,6 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 
-/** Lists whose JSON is known: it is sent as it came, since writing 100,000 numbers again costs milliseconds. */
+/** JSON of lists, which is sent as it arrived: to write 100,000 numbers again costs milliseconds. */
 const texts = new WeakMap<readonly number[], Buffer>();
 
 /** Keeps the JSON of a list of numbers that is not changed afterwards. */
@@ -10,7 +10,8 @@ export function keepListJson(list: readonly number[], json: Buffer): void {
 
 /**
  * The JSON of a body, with the kept JSON of one of its lists.
- * @throws BroomwagonError ENGINE_REJECTED if it is nested too deeply: `JSON.parse` has no limit, `JSON.stringify` has
+ * @throws BroomwagonError ENGINE_REJECTED if the body is nested too deeply: `JSON.parse` has no limit, `JSON.stringify`
+ *   has
  */
 export function formatJson(body: object): string | Buffer {
   try {

@@ -2,7 +2,7 @@ import { BroomwagonError, cutText } from '@broomwagon/contracts';
 import { parseRetryAfter, toErrorCode } from './answer-status';
 import type { Refusal } from './engine-stream';
 
-/** How much of an unexpected answer an error quotes, characters. */
+/** Maximum characters of an unexpected answer in an error. */
 const QUOTE_CHARACTERS = 200;
 
 /** The error of an answer that is no stream. The error body is quoted if it has arrived soon. */

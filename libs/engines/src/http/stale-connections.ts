@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { guardedLookup } from '../access/forbidden-addresses';
 
-/** A closed idle connection fails within a round trip; later, the engine has got the request. */
+/** Maximum time in which a closed idle connection fails, milliseconds; later, the engine has got the request. */
 const SOON_MS = 1_000;
 
 /**
@@ -11,7 +11,7 @@ const SOON_MS = 1_000;
  */
 const BUFFER_BYTES = 1_024;
 
-/** Bytes that a connection had brought when it broke. */
+/** Bytes that a connection had received when it broke. */
 const received = new WeakMap<object, number>();
 
 /**

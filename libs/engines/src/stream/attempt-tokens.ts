@@ -21,7 +21,6 @@ export class AttemptTokens {
     private readonly stop?: IncludedStop,
   ) {}
 
-  /** No tokens have come. */
   get isEmpty(): boolean {
     return this.tokenCount === 0;
   }
@@ -51,13 +50,13 @@ export class AttemptTokens {
   }
 
   private keep({ tokenIds, logprobs, text }: TokenIncrement): void {
-    // One by one: a spread of a very long increment would overflow the stack.
+    // Entries are added one by one: a spread of a very long increment would overflow the stack.
     for (const tokenId of tokenIds ?? []) this.tokenIds.push(tokenId);
     for (const logprob of logprobs ?? []) this.logprobs.push(logprob);
     if (text !== '') this.text.push(text);
   }
 
-  /** Ids or logprobs that do not cover every token are left out: half a list could not be trained on. */
+  /** The result. Ids or log probabilities that do not cover every token are left out: trainers need whole lists. */
   result(finishReason: GenerationResult['finishReason'], resumedBy: GenerationResult['resumedBy']): GenerationResult {
     const covered = <T>(list: T[]): T[] | undefined =>
       list.length === this.tokenCount && list.length > 0 ? list : undefined;

@@ -4,8 +4,11 @@ const MAX_WAIT_MS = 100;
 const MAX_BYTES = 65_536;
 
 /**
- * `urgent`: it is read at once. `usual`: only the end of the response is waited for. `long`: the same, and a late end
- * is a small part of the response.
+ * Urgency of a chunk:
+ *
+ * - `urgent`: the chunk is read at once.
+ * - `usual`: the chunk may wait.
+ * - `long`: the connection waits too, since a late end is a small part of the response.
  */
 export type Urgency = 'urgent' | 'usual' | 'long';
 
@@ -14,9 +17,8 @@ const waiting = new Set<ChunkBatch>();
 let timer: NodeJS.Timeout | undefined;
 
 /**
- * Collects the chunks of a stream whose tokens no client waits for. Chunks that are read one after the other cost less
- * than chunks that are read each in a turn of the event loop (decision 0127), and a connection that is not read
- * meanwhile brings several chunks at once (decision 0127).
+ * Collects the chunks of a stream whose tokens no client waits for. Several chunks in one turn of the event loop cost
+ * less than a turn for each chunk, and an unread connection collects several chunks (decision 0127).
  */
 export class ChunkBatch {
   private chunks: Buffer[] = [];
@@ -28,7 +30,7 @@ export class ChunkBatch {
   /**
    * @param read may throw; then the stream has failed, and nothing more is read
    * @param onFailure gets an error of bytes that had waited
-   * @param resume after {@link add} has returned false: gives more chunks to it at once, if there are any
+   * @param resume called after {@link add} has returned false; gives chunks that have arrived to {@link add} at once
    */
   constructor(
     private readonly read: (bytes: Buffer) => void,
@@ -51,7 +53,8 @@ export class ChunkBatch {
   }
 
   /**
-   * Reads all that waits. Throws the error of `read`, also an earlier one: a stream may have ended before `onFailure`.
+   * Reads all waiting chunks. Throws the error of `read`, also an earlier error: a stream may have ended before
+   * `onFailure`.
    */
   flush(): void {
     waiting.delete(this);

@@ -10,14 +10,14 @@ export interface StreamStep {
   engineFinishReason?: string;
   usage?: GenerationResult['usage'];
   /**
-   * Fields that are none of ours (`routed_experts`, `tool_calls`), for {@link mergeEngineFields}: `whole` repeat or
-   * replace the text of earlier steps, `pieces` are appended to it.
+   * Fields that Broomwagon does not read (`routed_experts`, `tool_calls`), for {@link mergeEngineFields}: `whole`
+   * replaces the values of earlier steps, `pieces` are appended to them.
    */
   engineFields?: { whole?: Record<string, unknown>; pieces?: Record<string, unknown> };
 }
 
 /**
- * The fields of `from` that are not `known` and not empty; undefined when there is none.
+ * The fields of `from` that are not `known` and not empty; undefined without such fields.
  * @param given fields returned before: fields with the same value are left out
  */
 export function unknownFields(
@@ -50,17 +50,17 @@ export function mergeEngineFields(
   }
 }
 
-/** Reads the events of one stream of one dialect, in order; may keep state between them. */
+/** Reads the events of one stream of one dialect, in order; may keep state between events. */
 export interface ChunkReader {
   /** @param text text of the event, if events that repeat it may be read by {@link readRepeated} */
   read(event: Record<string, unknown>, text?: string): StreamStep;
-  /** Reads an event that is like the one before without parsing all of it; undefined: it has to be parsed. */
+  /** Reads an event that is like the event before, without parsing all of it; undefined: the event must be parsed. */
   readRepeated?(text: string): StreamStep | undefined;
 }
 
 /**
  * Maps the finish reasons of all dialects; a reason that Broomwagon does not have (tool_calls, content_filter, ...)
- * counts as `stop`. ENGINE_ERROR for `error`: vLLM ends a stream so when it failed by itself.
+ * counts as `stop`. ENGINE_ERROR for `error`: vLLM ends a stream with this reason after a failure.
  */
 export function toFinishReason(said: string): GenerationResult['finishReason'] {
   if (said === 'length') return 'length';

@@ -4,18 +4,18 @@ import { BroomwagonError } from '@broomwagon/contracts';
 export type TextForm = 'whole' | 'new';
 
 /**
- * The new text of each chunk of a stream. Texts are judged by themselves, since releases of SGLang send whole texts
- * beside new token ids (0.5.3, 0.5.9 with `--stream-output`), and whole texts only in the chunk of an abort.
+ * Finds the new text of each chunk of a stream. The form of a text is found by the text alone: releases of SGLang send
+ * whole texts beside new token ids (0.5.3, 0.5.9 with `--stream-output`), or whole texts only in the chunk of an abort.
  */
 export class ChunkText {
   /** All text so far; empty once chunks have only new text: a copy would double the memory of a response. */
   private text = '';
-  /** All text so far, once chunks have only new text. */
+  /** Length and hash of all text so far, once chunks have only new text. */
   private readonly seen = new SeenText();
-  /** Shown by a chunk; then every later chunk must agree. */
+  /** Form that a chunk has shown; later chunks must agree. */
   private form: TextForm | undefined;
 
-  /** @param expected form in the server info of the engine; decides where a chunk could have either form */
+  /** @param expected form in the server info of the engine; decides if a chunk could have either form */
   constructor(private readonly expected?: TextForm) {}
 
   /** Chunks have only new text. */
@@ -71,7 +71,7 @@ export class ChunkText {
     return chunk;
   }
 
-  /** Takes a whole text among new ones, as an abort may have it; the last one may lack its stop text. */
+  /** Takes a whole text after new texts, as the chunk of an abort may have it. The last text may lack its stop text. */
   private addWhole(chunk: string, isLast: boolean): string {
     if (isLast && chunk.length < this.seen.length) return '';
     if (!this.seen.isPrefix(chunk)) throw contradiction();
@@ -83,7 +83,7 @@ function contradiction(): BroomwagonError {
   return new BroomwagonError('ENGINE_PROTOCOL', 'The engine sent a text that does not continue the text before it');
 }
 
-/** A text by its length and a hash of 64 bits: it is added to piece by piece, and takes no memory. */
+/** Length and hash (64 bits) of a text that grows piece by piece; the text itself is not kept. */
 class SeenText {
   length = 0;
   private sum = 0;

@@ -1,16 +1,16 @@
 /** An entry of `output_token_logprobs`: log probability, token id, text or null. */
 export type LogprobEntry = [number | null, number, string | null];
 
-/** Counts of a chunk: tokens of the response before it, and with it. */
+/** Tokens of the response before a chunk, and including the chunk. */
 export interface ChunkCounts {
   before: number;
   total: number;
 }
 
 /**
- * The token ids that a chunk adds: `ids` holds all ids or only the new ones, whichever fits the counts. Otherwise the
- * entries of the log probabilities have them (the chunk of an abort has one id and all entries).
- * @returns undefined if neither adds up
+ * The token ids that a chunk adds. `ids` has all ids or only the new ids, whichever fits the counts. Otherwise the
+ * entries of the log probabilities have the ids (the chunk of an abort has one id and all entries).
+ * @returns undefined if neither fits the counts
  */
 export function newTokenIds(
   ids: number[],
@@ -23,7 +23,10 @@ export function newTokenIds(
   return newEntries(entries, { before, total })?.map(([, id]) => id);
 }
 
-/** Entries of new tokens; undefined if they do not add up. Some versions repeat the entries of all tokens. */
+/**
+ * Entries of new tokens; undefined if the entries do not fit the counts. Some versions repeat the entries of all
+ * tokens.
+ */
 export function newEntries(
   entries: LogprobEntry[] | undefined,
   { before, total }: ChunkCounts,

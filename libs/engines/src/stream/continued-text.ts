@@ -2,16 +2,15 @@ import { setTimeout } from 'node:timers/promises';
 import type { GenerateOptions, GenerationResult, MadeTokens, TokenIncrement } from '../engine-adapter';
 import { REPLACEMENT, textAfter, withoutHalf, type Decode } from './decoded-text';
 
-/** Tokens that show whether all ids end within a character, which has at most four. */
+/** Last tokens that show whether all ids end within a character, which has at most four tokens. */
 const END_TOKENS = 8;
-/** Most tokens that are held until they end with a whole character. */
+/** Maximum tokens that are held until they end with a whole character. */
 const MAX_HELD_TOKENS = 64;
-/** How long the first tokens of a call wait for an engine that is slow to decode, milliseconds. */
+/** Time for which the first tokens of a call wait for an engine that is slow to decode, milliseconds. */
 const DECODE_MS = 10_000;
 /** Pause before an engine that did not answer is asked again, milliseconds. */
 const RETRY_MS = 100;
 
-/** A call that continues token ids. */
 export interface ContinuedCall {
   made: MadeTokens | undefined;
   /** False: the engine may withhold text that begins a stop text. */
@@ -20,9 +19,9 @@ export interface ContinuedCall {
 }
 
 /**
- * Runs a call that continues token ids. If these ids end within a character, the engine has sent the ids without the
- * text of the character, and a new call decodes only new ids: the text of the character would be in neither call. So
- * the first increments are held until the ids end with a whole character. The text of the held increments is then the
+ * Runs a call that continues token ids. If these ids end within a character, the engine has sent them without the text
+ * of the character, and a new call decodes only new ids: neither call would have the text of the character. So the
+ * first increments are held until the ids end with a whole character. The text of the held increments is then the
  * decoding of all ids, without the text of earlier calls. If the call is cut before, its tokens are dropped, and
  * generated again.
  */
@@ -46,7 +45,7 @@ export async function continueText(
   }
 }
 
-/** Change of the first tokens of a call: another text, or no tokens at all; undefined: none. */
+/** Change of the first tokens of a call: another text, or no tokens at all; undefined: no change. */
 type Change = { sent: string; whole: string } | 'dropped' | undefined;
 
 function applyChange(result: GenerationResult, change: Change): void {
@@ -55,7 +54,7 @@ function applyChange(result: GenerationResult, change: Change): void {
   else if (change !== undefined) result.text = change.whole + result.text.slice(change.sent.length);
 }
 
-/** The first tokens of a call that continues others, held until it is known how these end. */
+/** Holds the first tokens of a call, until it is known how the made tokens end. */
 class ContinuedStart {
   private held: TokenIncrement[] | undefined = [];
   private state: 'running' | 'cut' | 'ended' = 'running';
@@ -78,7 +77,7 @@ class ContinuedStart {
     this.wake();
   }
 
-  /** The call is over; `isComplete`: the engine has ended the response. */
+  /** Ends the call; `isComplete`: the engine has ended the response. */
   end(isComplete: boolean): void {
     this.state = isComplete ? 'ended' : 'cut';
     if (!isComplete) this.setCut(undefined);
@@ -122,13 +121,13 @@ class ContinuedStart {
       try {
         return await this.decode(ids, leftMs);
       } catch {
-        // An engine that was killed answers no more a moment before its stream ends.
+        // A killed engine stops answering a moment before its stream ends.
         await setTimeout(RETRY_MS);
       }
     }
   }
 
-  /** Text of the first `count` held increments; undefined: it is not known. */
+  /** Text of the first `count` held increments; undefined if the text is not known. */
   private async findText(): Promise<{ count: number; text: string } | undefined> {
     for (let known = 0; ;) {
       const held = this.held!.slice();
@@ -145,7 +144,7 @@ class ContinuedStart {
     }
   }
 
-  /** @returns undefined: not known yet, or never */
+  /** @returns undefined if the text is not known yet, or never will be */
   private async read(held: TokenIncrement[], ids: number[], state: 'running' | 'ended'): Promise<string | undefined> {
     const decoded = await this.decode([...this.made.tokenIds, ...ids], DECODE_MS).catch(() => undefined);
     const whole = decoded === undefined ? undefined : textAfter(decoded, this.made.text);
@@ -154,7 +153,7 @@ class ContinuedStart {
     // The engine has decoded the end of the response, too.
     if (state === 'ended') return whole.endsWith(sent) ? whole : joinOverlapping(withoutHalf(whole), sent);
     if (whole.endsWith(REPLACEMENT)) return undefined;
-    // Otherwise the engine holds text back that comes with later tokens: it would be there twice.
+    // Otherwise the engine holds text back that comes with later tokens: this text would be there twice.
     const isSent = whole.endsWith(sent.replace(/^\uFFFD+/, '')) && (this.sendsStops || sent !== '');
     return isSent ? whole : undefined;
   }
@@ -166,7 +165,7 @@ class ContinuedStart {
 
 const toText = (increments: TokenIncrement[]): string => increments.map(({ text }) => text).join('');
 
-/** Joins two texts; a part that ends the first and begins the second stands there once. */
+/** Joins two texts. A part that ends the first text and begins the second text is written once. */
 function joinOverlapping(before: string, after: string): string {
   for (let start = Math.max(0, before.length - after.length); ; start++) {
     if (after.startsWith(before.slice(start))) return before.slice(0, start) + after;

@@ -6,12 +6,12 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
 /**
- * Server-sent events from bytes cut anywhere: inside a character, between CR and LF, inside a field name. Gives the
- * data of each event; comments and other fields are dropped. An event named `error` becomes `{"error": <its data>}`,
- * the form in which most engines send errors. Bytes become text only once a line is whole, so a character split
+ * Parses server-sent events from bytes cut anywhere: inside a character, between CR and LF, inside a field name. Gives
+ * the data of each event; comments and other fields are dropped. An event named `error` becomes `{"error": <its
+ * data>}`, the form in which most engines send errors. Only whole lines are decoded to text, so a character split
  * between two chunks is never broken.
  *
- * ENGINE_PROTOCOL when a line, or the data of one event, is longer than maxBytes.
+ * ENGINE_PROTOCOL if a line, or the data of one event, is longer than maxBytes.
  */
 export class EventStreamParser {
   private pending: Buffer[] = [];
@@ -25,7 +25,7 @@ export class EventStreamParser {
 
   constructor(private readonly maxBytes: number) {}
 
-  /** Takes the next bytes; returns the data of the events they completed. */
+  /** Takes the next bytes, and returns the data of the events that are complete. */
   push(chunk: Uint8Array): string[] {
     const bytes = chunk instanceof Buffer ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     const data = this.onlyEvent(bytes);

@@ -1,14 +1,14 @@
 import type { TokenIncrement } from '../engine-adapter';
 
 /**
- * A response whose engine was asked to send the stop text that ends it. vLLM withholds as many characters as a stop
- * text has otherwise, but not their ids, so that a response that is cut there has ids without text.
+ * A response whose engine was asked to send the stop text at its end. Otherwise vLLM withholds as many characters as a
+ * stop text has, but not their ids: a response that is cut there has ids without text.
  */
 export interface IncludedStop {
   stops: readonly string[];
-  /** Texts of the stop token ids of the request: engines include these too. */
+  /** Texts of the stop token ids of the request, which engines include too. */
   tokenTexts: ReadonlyMap<number, string>;
-  /** Special tokens are part of the text, and so is the token that ends the response. */
+  /** The text contains special tokens, and the token that ends the response. */
   hasSpecialTokens: boolean;
 }
 
@@ -23,7 +23,7 @@ export function markStop(increment: TokenIncrement, reason: string | number | un
   // An engine that leaves the stop token out of the ids leaves it out of the text too.
   if (reason !== undefined && tokenIds !== undefined && tokenIds.at(-1) !== Number(reason)) return;
   const ending = stop.tokenTexts.get(Number(reason ?? tokenIds?.at(-1))) ?? '';
-  // One token alone is the stop token, with all its text.
+  // A single token is the stop token, and has all of the text.
   const length = tokenCount === 1 ? text.length : text.endsWith(ending) ? ending.length : 0;
   if (length > 0) removeEnd(increment, length);
 }

@@ -7,13 +7,13 @@ const QUOTE = 0x22;
 const COLON = 0x3a;
 const SPACE = 0x20;
 const BACKSLASH = 0x5c;
-/** Texts that may be kept at the same time, bytes. */
+/** Maximum bytes of the texts that are kept at the same time. */
 const MAX_BYTES = 512 * 1_048_576;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Takes the text of one field out of a stream of JSON before it is parsed: the experts of all tokens can be tens of
- * megabytes of Base64. A mark replaces the text until {@link restore}. A value that is not a text stays in the JSON.
+ * Takes the text of one field out of a stream of JSON before the JSON is parsed: the experts of all tokens can be tens
+ * of megabytes of Base64. A mark replaces the text until {@link restore}. A value that is not a text stays in the JSON.
  */
 export class OpaqueField {
   private readonly name: Buffer;
@@ -101,7 +101,7 @@ export class OpaqueField {
   }
 }
 
-/** Whether a quote behind these bytes is a character of the text. @param open parts before them */
+/** Whether a quote after these bytes is a character of the text. @param open parts of the text before these bytes */
 function isEscaped(bytes: Buffer, open: readonly Buffer[]): boolean {
   let count = 0;
   for (let part = bytes, left = open.length; ; part = open[left]!) {

@@ -1,22 +1,21 @@
 import { randomUUID } from 'node:crypto';
 
-/** Stands for an opaque text while JSON is written; unknown outside of this process. */
+/** Mark in the place of an opaque text while JSON is written; unknown outside of this process. */
 const MARK = `opaque-${randomUUID()}-`;
 const MARKED = new RegExp(`${MARK}(\\d+)`);
 
-/** Texts that were met while JSON is written for {@link withOpaqueTexts}; undefined: it is written for others. */
+/** Opaque texts found while {@link withOpaqueTexts} writes JSON; undefined while another caller writes JSON. */
 let met: OpaqueText[] | undefined;
 
-/** A long text of an answer, as bytes between the quotes of its JSON, which are passed on without being read. */
+/** A long text of an answer: the bytes between the quotes of its JSON, which are passed on unread. */
 export class OpaqueText {
   constructor(readonly parts: readonly Buffer[]) {}
 
-  /** Bytes of the text. */
   get length(): number {
     return this.parts.reduce((sum, { length }) => sum + length, 0);
   }
 
-  /** The whole text, where it is not written by {@link withOpaqueTexts}: this costs its length. */
+  /** The mark of the text for {@link withOpaqueTexts}; for other callers the whole text, which costs its length. */
   toJSON(): string {
     if (met === undefined) return JSON.parse(`"${Buffer.concat(this.parts).toString('utf8')}"`) as string;
     return `${MARK}${met.push(this) - 1}`;

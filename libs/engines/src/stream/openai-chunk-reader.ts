@@ -23,9 +23,8 @@ interface OpenAiUsage {
 }
 
 /**
- * Chunks of `/v1/completions` and `/v1/chat/completions`. Tokens are counted by their ids where the engine sends
- * them, else by the usage it sends along, else by their log probabilities, else one per chunk with a part of the
- * response.
+ * Reads chunks of `/v1/completions` and `/v1/chat/completions`. Tokens are counted by their ids, else by the usage in
+ * the chunk, else by their log probabilities, else as one for each chunk with a part of the response.
  */
 export class OpenAiChunkReader implements ChunkReader {
   private counted = 0;
@@ -74,7 +73,7 @@ export class OpenAiChunkReader implements ChunkReader {
     let tokenCount = text === '' && !hasParts(delta) ? 0 : 1;
     const reported = usage?.completion_tokens === undefined ? undefined : usage.completion_tokens - this.counted;
     if (tokenIds) {
-      // Tokens whose ids a parser of calls has kept: without all ids the response has none.
+      // A parser of tool calls may have kept ids back: without all ids the response has none.
       tokenCount = Math.max(tokenIds.length, reported ?? 0);
       if (tokenCount > tokenIds.length && choice?.text !== undefined) {
         const counts = `counts ${tokenCount} tokens in an event and sent ${tokenIds.length} token ids`;

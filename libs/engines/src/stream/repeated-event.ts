@@ -6,7 +6,7 @@ export interface VaryingField {
   form: RegExp;
 }
 
-/** Forms of values; a list has numbers and null, or lists of these. */
+/** Forms of values; a list has numbers and null, or lists of numbers and null. */
 export const STRING = /"(?:[^"\\]|\\.)*"/y;
 export const INTEGER = /\d+/y;
 export const LIST = /\[(?:[^[\]"{}]|\[[^[\]"{}]*\])*\]/y;
@@ -16,13 +16,13 @@ const NINE = 0x39;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SPACE = 0x20;
-/** Most digits of a whole number that is exact for sure. */
+/** Maximum digits of a whole number that is certainly exact. */
 const MAX_DIGITS = 15;
 
 /**
- * The text of an event without the values that vary. A text that is the same around its values is the same event with
- * other values, so only these are parsed. Nothing is accepted that `JSON.parse` would read in another way: the text
- * around the values is compared character by character, and each value is one value of JSON.
+ * The text of an event without the values that vary. If a later text is equal around the values, it is the same event
+ * with other values, and only the values are parsed. Nothing is accepted that `JSON.parse` would read in another way:
+ * the text around the values is compared character by character, and each value is one value of JSON.
  */
 export class RepeatedEvent {
   private constructor(

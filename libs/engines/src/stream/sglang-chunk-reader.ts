@@ -31,7 +31,7 @@ const VARYING: readonly VaryingField[] = [
   { path: ['meta_info', 'completion_tokens'], form: INTEGER },
   { path: ['meta_info', 'output_token_logprobs'], form: LIST },
 ];
-/** Chunks that may be prepared for {@link SglangChunkReader.readRepeated}, beside one for each that was read so. */
+/** Maximum chunks that are prepared for {@link SglangChunkReader.readRepeated} without a success. */
 const SPARE_TRIES = 4;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[Ee][+-]?\d+)?$/;
 
@@ -56,11 +56,14 @@ interface SglangChunk {
 }
 
 /**
- * Chunks of SGLang's `/generate`. Text, ids and log probabilities of a chunk each repeat all tokens so far or hold only
- * the new ones, in several combinations: whole texts and whole ids (the default), whole texts and new ids (0.5.3, and
- * `--stream-output` until 0.5.9), new texts and new ids (`--incremental-streaming-output` since 0.5.10). The chunk of a
- * request that was aborted while it waited has the whole text, only the last id, and the count of all tokens. Each of
- * the three is therefore judged by itself; ids that do not add up to the count are refused.
+ * Reads chunks of `/generate` of SGLang. Text, ids and log probabilities have all tokens so far, or only new tokens:
+ *
+ * - whole texts and ids: the default
+ * - whole texts, new ids: 0.5.3, and `--stream-output` until 0.5.9
+ * - new texts and ids: `--incremental-streaming-output` since 0.5.10
+ * - whole text, the last id, the count of all tokens: a request that was aborted while it waited
+ *
+ * So each of the three is read by its own form; ids that do not fit the count are refused.
  */
 export class SglangChunkReader implements ChunkReader {
   /** Tokens so far. */
@@ -70,12 +73,12 @@ export class SglangChunkReader implements ChunkReader {
   private hasIds = false;
   /** Unknown fields of earlier chunks. */
   private readonly given = { fields: {}, metaFields: {} };
-  /** The chunk before, if the next one may repeat it. */
+  /** The previous chunk, if the next chunk may repeat it. */
   private repeated: RepeatedEvent | undefined;
   private triesLeft = SPARE_TRIES;
 
   /**
-   * @param textForm form of texts in the server info of the engine; used where a chunk does not show it
+   * @param textForm form of texts in the server info of the engine; used if a chunk does not show the form
    * @param promptTokenIds token ids of messages, reported with the first chunk
    */
   constructor(
@@ -112,7 +115,7 @@ export class SglangChunkReader implements ChunkReader {
     const total = step.finishReason === 'aborted' ? Math.max(counted, before) : counted;
     const counts = { before, total };
     const tokenCount = total - before;
-    // Aborted while it waited: no chunk of a running request lacks the count of its prompt.
+    // The request was aborted while it waited: every chunk of a running request has the count of its prompt.
     const isWholeAbort = step.finishReason === 'aborted' && !meta.prompt_tokens;
     const tokenIds = tokenCount === 0 ? [] : this.hasIds ? newTokenIds(ids, entries, counts) : undefined;
     const isWholeList = ids.length === total && before > 0 && total > before;
@@ -124,9 +127,9 @@ export class SglangChunkReader implements ChunkReader {
     this.made = total;
 
     const added = tokenCount === 0 ? undefined : newEntries(entries, counts);
-    // Entries that do not add up are entries of this chunk: its tokens have none.
+    // If the entries do not fit the count, the new tokens have no log probabilities.
     const logprobs = entries && Array.from({ length: tokenCount }, (_, index) => added?.[index]?.[0] ?? null);
-    // Only with return_text_in_logprobs.
+    // Entries have texts only with `return_text_in_logprobs`.
     const tokens = added?.flatMap(([, , token]) => token ?? []);
     const choice = tokens !== undefined && tokens.length > 0 ? { logprobs: { tokens } } : undefined;
     const { promptTokenIds } = this;
@@ -143,14 +146,14 @@ export class SglangChunkReader implements ChunkReader {
     const metaFields = unknownFields(meta, META_FIELDS, this.given.metaFields);
     const pieces = isWholeList ? undefined : takePieces(metaFields, total);
     if (fields || metaFields) step.engineFields = { whole: { ...fields, ...metaFields }, pieces };
-    // Entries of new tokens may be equal to earlier entries: a chunk that has some is not a repeated one.
+    // Entries of new tokens may be equal to earlier entries: a chunk with such entries is not a repeated chunk.
     const isRunning = step.finishReason === undefined && chunk.output_ids !== undefined && pieces === undefined;
     const isRepeatable = this.text.isNew && !isWholeList && total > 0 && isRunning;
     this.repeated = isRepeatable && json !== undefined ? this.createRepeated(json) : undefined;
     return step;
   }
 
-  /** Events that differ in other fields too are not prepared again and again. */
+  /** Prepares a chunk for repeats. Chunks that differ in other fields too are not prepared again and again. */
   private createRepeated(json: string): RepeatedEvent | undefined {
     if (this.triesLeft === 0) return undefined;
     this.triesLeft -= 1;
@@ -173,13 +176,19 @@ export class SglangChunkReader implements ChunkReader {
   }
 }
 
-/** Drops the tokens of a chunk that ends an aborted request: they are generated again. Any other chunk is an error. */
+/**
+ * Drops the tokens of a chunk that ends an aborted request: these tokens are generated again. Any other chunk is an
+ * error.
+ */
 function refuse(step: StreamStep, reason: string): StreamStep {
   if (step.finishReason !== 'aborted') throw new BroomwagonError('ENGINE_PROTOCOL', reason);
   return { ...step, stopReason: `${step.stopReason ?? 'Aborted on the engine'}. ${reason}: the last tokens are lost` };
 }
 
-/** Takes the lists with entries of new tokens only out of the fields; others have one for each of `total` tokens. */
+/**
+ * Takes the lists that have only entries of new tokens out of the fields; other lists have an entry for each of `total`
+ * tokens.
+ */
 function takePieces(fields: Record<string, unknown> | undefined, total: number): Record<string, unknown> | undefined {
   let pieces: Record<string, unknown> | undefined;
   for (const name of TOKEN_FIELDS) {
@@ -199,7 +208,7 @@ function toFailure(status: number, message = ''): BroomwagonError {
   });
 }
 
-/** Tokens of a chunk that follow `before` tokens. Undefined: the chunk has to be parsed. */
+/** Tokens of a chunk that follow `before` tokens; undefined if the chunk must be parsed. */
 function parseIncrement(values: readonly string[], before: number) {
   const [textJson, idsJson, totalJson, entriesJson] = values;
   if (textJson === undefined || idsJson === undefined || totalJson === undefined) return undefined;
@@ -222,7 +231,7 @@ function parseIds(json: string): number[] {
   return only === undefined ? (JSON.parse(json) as number[]) : [only];
 }
 
-/** Undefined: with the texts of tokens. */
+/** Log probabilities of entries; undefined if the entries have texts. */
 function parseLogprobs(json: string, [tokenId]: number[]): (number | null)[] | undefined {
   const end = `,${tokenId},null]]`;
   if (json.startsWith('[[') && json.endsWith(end)) {

@@ -1,12 +1,15 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 
-/** Parts of a deadline. At the end of each the watch asks whether events came, and whether the engine is paused. */
+/**
+ * Parts of a deadline. At the end of each part the watch asks whether events came, and whether the engine is paused.
+ */
 const PARTS = 4;
 
 /**
- * Bounds the silence of a stream: one deadline until the first token, another between any two later events. Time in
- * which the engine is paused does not count. Keep-alive comments are silence: the server behind a hung engine continues
- * to send them. A silence is found up to a part after its deadline, since a timer for each event would cost more.
+ * Bounds the silence of a stream: one deadline until the first token, another deadline between any two later events.
+ * Time in which the engine is paused does not count. Keep-alive comments are silence: the server of a hung engine
+ * continues to send them. A silence is found up to one part after its deadline, since a timer for each event would cost
+ * more.
  */
 export class SilenceWatch {
   /** Set once a deadline has passed. */
@@ -24,7 +27,6 @@ export class SilenceWatch {
     this.timer = this.watch(firstTokenTimeoutMs, 'The engine sent nothing');
   }
 
-  /** An event came. */
   heard(hasTokens: boolean): void {
     if (!this.speaking && !hasTokens) return;
     this.events += 1;
@@ -48,7 +50,7 @@ export class SilenceWatch {
         partsLeft = PARTS;
         return;
       }
-      // No answer counts as no pause: the deadline holds.
+      // Without an answer, the engine counts as not paused: the deadline holds.
       const isPaused = await this.isPaused().catch(() => false);
       if (isPaused || events !== this.events || --partsLeft > 0) return;
       this.stop();

@@ -14,12 +14,14 @@ import { SilenceWatch } from './silence-watch';
 export const DEFAULT_FIRST_TOKEN_TIMEOUT_MS = 30 * 60_000;
 export const DEFAULT_STALL_TIMEOUT_MS = 120_000;
 export const DEFAULT_MAX_LINE_BYTES = 1_048_576;
-/** How long a stop waits for the engine: for its headers, or for the last event of the stream if that is wanted. */
+/**
+ * Time for which a stop waits for the headers of the engine, or for the last event of the stream if the event is
+ * wanted.
+ */
 const STOP_MS = 3_000;
-/** The end of a response that has run for longer may be found 200 ms late, milliseconds. */
+/** Age of a response after which its end may be found 200 ms late, milliseconds. */
 const LONG_MS = 10_000;
 
-/** One call of an engine that answers with a stream. */
 export interface StreamCall {
   path: string;
   body: unknown;
@@ -36,10 +38,13 @@ export interface StreamCall {
 }
 
 /**
- * Runs one streaming call to its end: bytes -> events -> tokens. Ends in exactly one of three ways: a result with the
- * engine's finish reason; a result `aborted` if the caller's signal fired, or the engine sent tokens and `[DONE]`
- * without a reason; or an error of ours, also if a stream ends otherwise. Then the connection is closed, and an engine
- * that may still run the request gets one abort. The body is always consumed or destroyed.
+ * Runs one streaming call to its end: bytes -> events -> tokens. Ends in exactly one of three ways:
+ *
+ * - a result with the finish reason of the engine
+ * - a result `aborted`: the signal of the caller fired, or the engine sent tokens and `[DONE]` without a reason
+ * - an error of Broomwagon, also if a stream ends otherwise
+ *
+ * At the end the body is consumed or destroyed. An engine that may still run the request gets one abort.
  */
 export async function streamGeneration(
   http: Pick<EngineHttp, 'baseUrl' | 'stream' | 'receive' | 'transportError'>,
@@ -96,14 +101,14 @@ export async function streamGeneration(
     try {
       await http.receive(stream, call.path, call.body, call.headers);
     } finally {
-      // Chunks that have arrived are read first: an error that the engine sends is the cause of a connection that it
-      // closes.
+      // Chunks that have arrived are read first: they may have the error because of which the engine closed the
+      // connection.
       batch.flush();
     }
     if (tokens.finishReason === undefined && !isDone) {
       throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without [DONE] or a finish reason`);
     }
-    // A failure before the first token, which engines may report by nothing else (vllm#40978).
+    // Engines may report a failure before the first token only by such an end (vllm#40978).
     if (tokens.finishReason === undefined && tokens.isEmpty && !signal?.aborted) {
       throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without a token or a finish reason`);
     }

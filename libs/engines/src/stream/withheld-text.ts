@@ -13,7 +13,7 @@ export class WithheldText {
   constructor(private readonly decode: Decode) {}
 
   /**
-   * Runs a call, and adds the text that the engine has withheld when it was cut or has failed: as an increment without
+   * Runs a call. If the call was cut or has failed, adds the text that the engine has withheld, as an increment without
    * tokens, before the end of the call.
    */
   async complete(
@@ -55,7 +55,6 @@ export class WithheldText {
   }
 }
 
-/** Ids and text of one call. */
 export class WatchedText {
   private readonly tokenIds: number[] = [];
   private text = '';
@@ -73,18 +72,18 @@ export class WatchedText {
     this.text += text;
   }
 
-  /** The engine has ended the response: a stop text in it shows that the engine obeys. */
+  /** Takes the end of the response: a stop text in the response shows that the engine obeys. */
   finish({ stopReason }: Pick<GenerationResult, 'stopReason'>): void {
     const stop = typeof stopReason === 'string' && this.stops.includes(stopReason) ? stopReason : undefined;
     if (stop !== undefined && this.text.endsWith(stop)) this.onObeyed();
   }
 
   /**
-   * Call it when the call was cut. @returns the text that is missing at its end; undefined: the engine does not report
-   * it
+   * Finds the text that is missing at the end of a call that was cut.
+   * @returns undefined if the engine does not report the text
    */
   async findMissing(): Promise<string | undefined> {
-    // An engine without ids loses nothing: the next text begins behind this one.
+    // Without ids no text is missing: the next text begins behind this text.
     if (this.tokenIds.length === 0 || !this.hasIds) return '';
     const decoded = await this.decode(this.tokenIds).catch(() => undefined);
     if (decoded === undefined) return undefined;
