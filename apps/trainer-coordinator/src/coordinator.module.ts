@@ -47,7 +47,7 @@ import { WorkerCommands } from './commands/worker-commands';
 import { WeightSyncService } from './weights/weight-sync.service';
 import { WeightsController } from './weights/weights.controller';
 
-/** Rounds, requests, the long-tail queue and payloads of the jobs of a pool. */
+/** The coordinator: rounds, requests, the long-tail queue and payloads of the jobs of a pool. */
 @Module({
   imports: [
     StateModule.forRootAsync({

@@ -3,13 +3,13 @@ import type { AbortSelector } from '@broomwagon/state';
 
 const SELECTORS = ['requestIds', 'sessionId', 'groupId', 'workerId', 'serverId', 'roundId', 'all'] as const;
 
-/** Selectors of single requests. */
+/** Selectors that may abort single samples (`scope: 'sample'`). The other selectors drop whole groups. */
 const ALONE: ReadonlySet<string> = new Set(['requestIds', 'sessionId', 'workerId', 'serverId']);
 
 /**
- * The selector of an abort.
- * @throws BroomwagonError VALIDATION_FAILED: no selector, two selectors, a selector without its job, or an option of
- *   another selector
+ * Reads the selector of an abort.
+ * @throws BroomwagonError VALIDATION_FAILED: no selector, two selectors, a group or round without its job, or an option
+ *   of another selector
  */
 export function parseSelector(body: AbortRequestsRequest): AbortSelector {
   const [first, second] = SELECTORS.filter((name) => body[name] !== undefined);

@@ -26,8 +26,8 @@ const LONGEST_LOOK_MS = 100;
 const GROWTH = 1.5;
 
 /**
- * Aborts requests. The intent is recorded before any request is stopped, so that an abort survives this process. The
- * later steps are safe in all replicas at once.
+ * Aborts requests. The abort is recorded before any request is stopped, so that a replica continues the abort if this
+ * process dies. All replicas may run the later steps at once.
  */
 @Injectable()
 export class AbortService {
@@ -43,11 +43,11 @@ export class AbortService {
     private readonly config: CoordinatorConfig,
   ) {}
 
-  /** @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE: then the intent may be recorded; repeating is safe */
+  /** @throws BroomwagonError VALIDATION_FAILED; UNAVAILABLE: the abort may be recorded, and repeating is safe */
   async abort(pool: PoolName, body: AbortRequestsRequest): Promise<AbortRequestsReply> {
     const { abortId } = body;
     const selector = parseSelector(body);
-    // The sweep follows the confirmations, and visits only pools of the directory.
+    // The sweep waits for the confirmations, and visits only pools of the directory.
     await this.pools.add(pool);
     const reason = body.reason ?? DEFAULT_REASON;
     const { selecting } = await this.aborts.begin(pool, {
@@ -62,7 +62,7 @@ export class AbortService {
     return { abortId, results, cursor };
   }
 
-  /** Page of results, when all of them are confirmed or the wait of the caller is over. */
+  /** Resolves with a page of results when all its requests have ended, or when the wait of the caller is over. */
   private async confirmed(pool: PoolName, body: AbortRequestsRequest): Promise<AbortResultsPage> {
     const page = { abortId: body.abortId, cursor: body.cursor ?? 0, limit: body.limit ?? LIMITS.page };
     const endsAtMs = Date.now() + (body.waitMs ?? 0);
@@ -83,7 +83,7 @@ export class AbortService {
     }
   }
 
-  /** Continues selections whose process died. @throws BroomwagonError UNAVAILABLE */
+  /** Continues the selections of a process that died. @throws BroomwagonError UNAVAILABLE */
   @PagedWork({ order: 40, isDue: ({ aborts }) => aborts.length > 0 })
   selectDue(pool: PoolName, { aborts }: DueWork): Promise<void> {
     return attemptAll(aborts.map((abortId) => () => this.select(pool, abortId)));
@@ -98,7 +98,7 @@ export class AbortService {
     }
   }
 
-  /** Ends requests whose live holders do not confirm. The epoch of their server expires, so the answer is final. */
+  /** Ends requests that live holders do not confirm as stopped. Fences the servers, so that the answer is final. */
   private async endOverdue(pool: PoolName, { overdue, overdueServers, overdueLeases }: RepeatPage): Promise<void> {
     if (overdue.length + overdueLeases.length === 0) return;
     await this.fences.fence(pool, [...overdueServers, ...overdueLeases], 'abort');
@@ -111,7 +111,7 @@ export class AbortService {
     this.metrics.abortsUnconfirmed.inc(ended);
   }
 
-  /** Deletes dropped groups whose time to be kept is over. @throws BroomwagonError UNAVAILABLE */
+  /** Deletes dropped groups when their time to be kept is over. @throws BroomwagonError UNAVAILABLE */
   @PagedWork({ order: 80, isDue: ({ dropped }) => dropped > 0 })
   async forget(pool: PoolName): Promise<void> {
     for await (const _ of this.aborts.whileMore('forget', pool)) this.metrics.sweepPages.inc({ kind: 'forget' });

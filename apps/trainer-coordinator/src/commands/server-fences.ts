@@ -4,7 +4,7 @@ import { TypedClient } from '@broomwagon/messaging';
 import type { ServerFence } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
-/** Expires the epochs of servers whose requests cannot be ended in any other way. */
+/** Fences servers when nothing else can end their requests. */
 @Injectable()
 export class ServerFences {
   private readonly logger = new Logger(ServerFences.name);

@@ -14,11 +14,11 @@ import { groupBy, splitPages, type AttemptFence, type LeaseFence, type LeaseTran
 interface Held {
   workerId: string;
   workerEpoch: Epoch;
-  /** Moves of another plan are sent in a separate message. */
+  /** Plan of the moves: one message has the moves of one plan. */
   planId?: string;
 }
 
-/** Commands to workers. A command may be lost: the sweep repeats commands that need a confirmation. */
+/** Sends commands to workers. A command may be lost: the sweep repeats each command that needs a confirmation. */
 @Injectable()
 export class WorkerCommands {
   constructor(private readonly messaging: MessagingClient) {}
@@ -44,7 +44,7 @@ export class WorkerCommands {
     }
   }
 
-  /** Commands routing holders to move these calls to other servers, in one message per worker, plan and 128 leases. */
+  /** Commands holders to move the calls of leases to other servers, in one message per worker, plan and 128 leases. */
   moveLeases(pool: PoolName, leases: readonly LeaseTransfer[]): void {
     for (const { holder, page } of pagesByWorker(leases)) {
       const command: MoveLeasesCommand = {

@@ -15,22 +15,22 @@ import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
 const RELAY_INTERVAL_MS = 200;
-/** Pause before a server without JetStream is asked for it again, milliseconds. */
+/** Pause before a NATS server without JetStream is asked for JetStream again, milliseconds. */
 const ASK_AGAIN_MS = 60_000;
-/** Events that the server has not confirmed within this time are published again later, milliseconds. */
+/** Maximum time for a confirmation by NATS, milliseconds: unconfirmed events are published again later. */
 const CONFIRM_MS = 5_000;
-/** Outcomes of groups that end without training, by the type of their event. */
+/** Outcome of a group that ends without training, by the type of its event. */
 const OUTCOMES = new Map([
   ['group.failed', 'failed'],
   ['group.dropped', 'dropped'],
 ]);
-/** Reasons that may be labels. A caller may give any other text, which counts as `other`. */
+/** Reasons that a label may have. Any other text of a caller gets the label `other`. */
 const LOSS_REASONS = new Set<unknown>([...FAIL_REASONS, 'worker-lost', 'internal', 'lost', 'abort', 'round-cancelled']);
 
 /**
- * Publishes events from the outbox, in order and at least once. An event leaves the outbox when the server has
- * confirmed it. The id of its entry is the message id, by which JetStream drops duplicates. On a server without
- * JetStream, events are plain messages.
+ * Publishes events from the outbox, in order and at least once. An event leaves the outbox when NATS has confirmed the
+ * event. JetStream drops duplicates by their message id, the pool and id of the outbox entry. Without JetStream,
+ * events are plain messages.
  */
 @Injectable()
 export class EventRelayService {
@@ -48,7 +48,7 @@ export class EventRelayService {
   /** Relays all present events of a pool. @throws BroomwagonError UNAVAILABLE: the events stay in the outbox */
   @InEachPool('events', (config: CoordinatorConfig) => (config.eventsRelay ? RELAY_INTERVAL_MS : undefined))
   async relay(pool: PoolName): Promise<void> {
-    // A disconnected client would buffer the events, and lose them with this process.
+    // A disconnected client would buffer the events, and a death of this process would lose the buffer.
     if (!this.messaging.connection.isConnected()) return;
     for (;;) {
       const events = await this.outbox.take(pool);
@@ -68,11 +68,11 @@ export class EventRelayService {
     this.metrics.lostGroups.inc({ pool, outcome, reason: LOSS_REASONS.has(reason) ? String(reason) : 'other' });
   }
 
-  /** Publishes events. Resolves when the server has confirmed all of them. */
+  /** Publishes events. Resolves when NATS has confirmed all events. */
   private async publish(pool: PoolName, events: readonly RolloutEvent[]): Promise<void> {
     const messages = events.map(({ id, type, body }) => ({
       subject: eventSubject(pool, type),
-      // Ids of outbox entries begin with the time of Redis.
+      // The id of an outbox entry begins with the time of Redis.
       body: wireText({ type, pool, atMs: Number(id.split('-')[0]), ...body }),
       messageId: `${pool}.${id}`,
     }));
@@ -91,7 +91,7 @@ export class EventRelayService {
     );
     const failed = answers.find((answer) => answer.status === 'rejected');
     if (failed !== undefined) {
-      // The stream may be gone: the next try finds it or creates it.
+      // The stream may be gone: the next try finds or creates the stream.
       this.hasStream = false;
       this.askedAtMs = -Infinity;
       throw unconfirmed(`the stream ${EVENTS_STREAM}: ${(failed.reason as Error).message}`, failed.reason);
@@ -112,7 +112,7 @@ export class EventRelayService {
       this.hasStream = true;
     } catch (error) {
       if (isStreamAway(error)) {
-        // Published as plain messages, the events would be missing in the stream.
+        // If events became plain messages now, they would be missing in the stream.
         this.askedAtMs = -Infinity;
         throw unconfirmed((error as Error).message, error);
       }

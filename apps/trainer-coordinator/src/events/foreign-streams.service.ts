@@ -6,13 +6,13 @@ import { Periodically } from '@broomwagon/platform';
 const INTERVAL_MS = 60_000;
 
 /**
- * Reports JetStream streams that store requests, before a caller gets their acknowledgements: in log and readiness, at
- * the start and each minute. Callers also recognize each such acknowledgement by themselves.
+ * Finds JetStream streams that store requests: a caller would get the acknowledgement of such a stream as its reply.
+ * Reports the streams in log and readiness, at the start and each minute.
  */
 @Injectable()
 export class ForeignStreamsService {
   private readonly logger = new Logger(ForeignStreamsService.name);
-  /** Reason why streams could not be listed the last time; it is logged when it changes. */
+  /** Reason why the last list of streams failed. A new reason is logged. */
   private obstacle: string | undefined;
 
   constructor(private readonly connection: MessagingConnection) {}

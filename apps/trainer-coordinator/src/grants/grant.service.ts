@@ -7,8 +7,8 @@ import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
 /**
- * Answers parked claims. A transition removes a waiter and returns its answer, so the process that ran the transition
- * sends the answer. If that process dies first, the worker repeats its claim and gets the same answer.
+ * Answers parked claims. A transition removes a waiter and returns the answer, which the process of the transition
+ * sends. If this process dies first, the worker repeats its claim and gets the same answer.
  */
 @Injectable()
 export class GrantService {
@@ -31,7 +31,7 @@ export class GrantService {
     const run = { again: true };
     this.underWay.set(pool, run);
     void this.repeat(pool, run)
-      // Upkeep grants again soon.
+      // The next upkeep grants the claims.
       .catch((error: unknown) => this.logger.warn({ err: error, pool }, 'Waiting claims could not be granted'))
       .finally(() => this.underWay.delete(pool));
   }
@@ -58,8 +58,8 @@ export class GrantService {
   }
 
   /**
-   * Upkeep of parked claims after the death of any process: grants pending requests, and answers claims at their
-   * deadline with no requests or POOL_PAUSED.
+   * Grants pending requests to parked claims, also after the death of another process. Answers claims at their deadline
+   * with no requests or POOL_PAUSED.
    * @throws BroomwagonError UNAVAILABLE
    */
   @InEachPool('claims', (config: CoordinatorConfig) => config.sweepIntervalMs)

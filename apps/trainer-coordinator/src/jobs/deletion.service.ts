@@ -8,7 +8,7 @@ import { SweepService } from '../upkeep/sweep.service';
 
 const IDLE_INTERVAL_MS = 3_600_000;
 
-/** Deletes jobs and pools, by a request or because they were not used for long. */
+/** Deletes jobs and pools, on request or after a long time without use. */
 @Injectable()
 export class DeletionService {
   private readonly logger = new Logger(DeletionService.name);
@@ -55,7 +55,7 @@ export class DeletionService {
   /** Deletes the idle jobs of a pool, and the pool if it is idle. @throws BroomwagonError UNAVAILABLE */
   async deleteIdle(pool: PoolName): Promise<void> {
     const { jobIdleMs, poolIdleMs } = this.config;
-    // Deletions that a dead process has started are finished in any case.
+    // Time 0 still lists jobs that a dead process has begun to delete.
     const beforeMs = jobIdleMs === 0 ? 0 : Date.now() - jobIdleMs;
     for await (const { jobs } of this.rounds.pages('listJobs', pool, { idleBeforeMs: beforeMs })) {
       for (const job of jobs) {

@@ -12,7 +12,7 @@ import { GrantService } from '../grants/grant.service';
 import { RoundSweeps } from '../rounds/round-sweeps';
 import { WorkerCommands } from '../commands/worker-commands';
 
-/** Takes over groups that a trainer has trained and Redis has lost, page by page. */
+/** Records again, page by page, groups that a trainer has trained and Redis has lost. */
 @Injectable()
 export class ReconcileService {
   constructor(

@@ -1,7 +1,7 @@
 import type { LedgerSummary } from '@broomwagon/contracts';
 import { addCounters, type LedgerCounters, summariseLedger } from '@broomwagon/policies';
 
-/** Counters of a ledger that are summed. */
+/** The parts of a ledger that are summed. */
 export interface LedgerParts {
   readonly counters: LedgerCounters;
   /** Counters of samples that have not ended. */
@@ -9,8 +9,8 @@ export interface LedgerParts {
 }
 
 /**
- * Sum of ledgers. A ledger that changes is removed and added again, whatever the number of the others; the counters are
- * whole numbers, so the sum does not drift.
+ * Sum of ledgers. A changed ledger is removed and added again, so that no other ledger is read. The counters are whole
+ * numbers, so the sum stays exact.
  */
 export class LedgerSum {
   private readonly counters: LedgerCounters = {};
@@ -23,7 +23,7 @@ export class LedgerSum {
     this.known = undefined;
   }
 
-  /** Removes a ledger, which must have the counters that it was added with. */
+  /** Removes a ledger. Its counters must be equal to the counters at its `add`. */
   remove({ counters, open }: LedgerParts): void {
     subtract(this.counters, counters);
     subtract(this.open, open);
@@ -36,7 +36,7 @@ export class LedgerSum {
   }
 }
 
-/** Deletes counters that become zero, so that names of deleted jobs do not pile up. */
+/** Subtracts counters, and deletes each counter at zero, so that names of deleted jobs do not pile up. */
 function subtract(from: LedgerCounters, part: LedgerCounters): void {
   for (const [name, count] of Object.entries(part)) {
     const left = (Object.hasOwn(from, name) ? from[name]! : 0) - count;

@@ -18,7 +18,7 @@ const OTHER_JOBS = 'other';
 
 type JobLedger = JobLedgerReply & { job: JobId };
 
-/** Gauges of the ledgers, read periodically, so every replica shows the same. */
+/** Gauges of the ledgers. They are read from Redis periodically, so every replica shows the same values. */
 @Injectable()
 export class LedgerMetrics {
   private readonly values;
@@ -70,8 +70,8 @@ export class LedgerMetrics {
   /**
    * Replaces the series of a pool.
    * @param all summary of all jobs of the pool together
-   * @param jobs the latest change first; jobs beyond `METRICS_JOBS` show only sums of tokens and the highest level of
-   * each bound
+   * @param jobs the latest change first. All jobs beyond `METRICS_JOBS` share one label, with sums of tokens and the
+   *   highest level of each bound
    */
   show(pool: PoolName, all: LedgerSummary, jobs: readonly JobLedger[]): void {
     this.hide(pool);

@@ -21,7 +21,7 @@ import {
 import { InspectionStore, LedgerStore, splitPages, RoundStore, type StoredLedger } from '@broomwagon/state';
 import { LedgerSum } from './ledger-sum';
 
-/** Maximum ledgers read at the same time: a pool may have thousands of jobs, and its callers wait for seconds. */
+/** Maximum ledgers read at the same time: a pool may have thousands of jobs, and a caller waits for all ledgers. */
 const READS_AT_ONCE = 32;
 
 /** Costs of the tail policy, read from counters that the transitions keep. */
@@ -47,7 +47,7 @@ export class LedgerService {
     return this.ledgers.read(pool, { job });
   }
 
-  /** Ledger over all jobs of the pool. */
+  /** Ledger of all jobs of the pool together. */
   async ofPool(pool: PoolName): Promise<PoolLedgerReply> {
     const sum = new LedgerSum();
     let jobs = 0;
@@ -61,7 +61,7 @@ export class LedgerService {
     return { summary: sum.summary(), jobs };
   }
 
-  /** Undefined if the job was deleted meanwhile. */
+  /** The counters of a job; undefined if the job is deleted. */
   private storedIfThere(pool: PoolName, job: JobId): Promise<StoredLedger | undefined> {
     return this.stored(pool, job).catch((error: unknown) => {
       if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
@@ -70,13 +70,13 @@ export class LedgerService {
   }
 
   /**
-   * Ledger of a round, with the length bias of all steps up to it.
+   * Ledger of a round, with the length bias of all rounds up to this round.
    * @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND
    */
   async ofRound(pool: PoolName, job: JobId, roundId: RoundId): Promise<JobLedgerReply> {
     const ledger = await this.read(pool, job, roundId);
     const { rounds } = await this.inspections.rounds(pool, { job });
-    // Latest first.
+    // The latest round is the first in `rounds`.
     const later = rounds.slice(0, Math.max(0, rounds.map((one) => one.roundId).indexOf(roundId)));
     const { counters, open } = await this.without(
       pool,
@@ -106,7 +106,7 @@ export class LedgerService {
       addCounters(counters, negative(ofRound.counters));
       addCounters(open, negative(ofRound.open), ofRound.closed);
     }
-    // Rounds may have counted more between two reads.
+    // A round may have counted more after the read of the job.
     return { counters: atLeastZero(counters), open: atLeastZero(open) };
   }
 }
@@ -114,7 +114,7 @@ export class LedgerService {
 /** Reply of `job.ledger`. */
 export function toLedgerReply({ counters, open, policy }: StoredLedger): JobLedgerReply {
   const summary = summariseLedger(counters, open);
-  // The bound `maxWaste` of `auto` is for tokens that the tail policy throws away.
+  // `maxWaste` of `auto` bounds only tokens that the tail policy throws away.
   const isOfPolicy = policy?.maxWaste !== undefined && policy.alarms?.wasteShare === undefined;
   const waste = isOfPolicy ? { ...summary.waste, share: measuredCosts(summary).wasteShare } : summary.waste;
   return { summary, alarms: ledgerAlarms({ ...summary, waste }, policy && buildBounds(policy)) };
@@ -135,7 +135,7 @@ function buildBounds({ name, maxOffPolicyShare, maxCuts, maxLengthBias, maxWaste
     versionSpan: maxVersionSpan,
     cutsPerGroup: maxCuts,
     wasteShare: maxWaste,
-    // Without a bound, the default of the ledger holds.
+    // Without `maxLengthBias`, the ledger uses its default bound.
     ...(maxLengthBias === undefined ? {} : { lengthBias: maxLengthBias }),
   };
   return { ...bounds, ...alarms };

@@ -16,7 +16,7 @@ import { RoundSweeps } from '../rounds/round-sweeps';
 import { PagedWork } from '../upkeep/paged-work';
 import { WorkerCommands } from '../commands/worker-commands';
 
-/** Takes unfinished samples out of their rounds: one transition for each, so that each has a result. */
+/** Takes unfinished samples out of their rounds. Each sample has a transition, and so a result, of its own. */
 @Injectable()
 export class RequeueService {
   constructor(
@@ -50,7 +50,7 @@ export class RequeueService {
   }
 
   /**
-   * Repeats the cuts of groups that leave an open round since one sample was requeued, to the holders of the other
+   * A requeued sample takes its group out of the open round. Repeats the cut commands to the holders of the other
    * samples. @throws BroomwagonError UNAVAILABLE
    */
   @PagedWork({ order: 50, isRepeat: true, isDue: ({ leaving }) => leaving > 0 })

@@ -16,8 +16,8 @@ const MESSAGES = {
 };
 
 /**
- * Removes payloads whose owner is gone, unless Redis may have lost the owners: because Redis is empty, has lost a part,
- * or another deployment uses the store too. Safe in all replicas at once.
+ * Removes payloads without an owner. Removes nothing when Redis may not know all owners: Redis is empty, too many
+ * owners are missing, or another deployment uses the same store. All replicas may sweep at once.
  */
 @Injectable()
 export class OrphanSweepService {

@@ -14,8 +14,8 @@ const MESSAGES = {
 };
 
 /**
- * Removes payloads that transitions have freed, after a grace: a Redis that lost its last seconds refers to them again,
- * and its queue has lost them too. Safe in all replicas at once.
+ * Removes freed payloads after a delay. A Redis that loses its last seconds refers to payloads freed in these seconds
+ * again, and has them no longer in the queue of freed payloads. All replicas may sweep at once.
  */
 @Injectable()
 export class PayloadRemovalService {
@@ -38,7 +38,7 @@ export class PayloadRemovalService {
   async sweep(pool: PoolName): Promise<void> {
     for (;;) {
       const errors: unknown[] = [];
-      // A payload that is stored under the same name after this time is another payload.
+      // A payload that is stored after this time, even under the same name, is another payload.
       const cutoffMs = await this.payloads.nowMs().catch((error: unknown) => void errors.push(error));
       const page = await this.removals.look(pool, this.terms);
       const done = cutoffMs === undefined ? 0 : await this.handle(pool, page, cutoffMs, errors);
@@ -49,7 +49,7 @@ export class PayloadRemovalService {
     }
   }
 
-  /** @returns number of payloads of the page that are done */
+  /** Weighs and removes the payloads of a page. @returns the number of payloads without an error */
   private async handle(pool: PoolName, page: RemovalLook, cutoffMs: number, errors: unknown[]): Promise<number> {
     const freed = await apart(page.unweighed, (refs) => this.payloads.free(refs), errors);
     for (const { refs, result } of freed) {
@@ -74,7 +74,7 @@ export class PayloadRemovalService {
     };
   }
 
-  /** Shows the payloads that are left after all allowed removals: only these justify an alarm. */
+  /** Shows the payloads that are left after all allowed removals. Payloads that can still be removed raise no alarm. */
   private show(pool: PoolName, { awaiting, awaitingBytes }: RemovalLook, hasFailed: boolean): void {
     this.metrics.awaitingDeletion.set({ pool }, awaiting);
     this.metrics.awaitingDeletionBytes.set({ pool }, awaitingBytes);
@@ -92,8 +92,8 @@ export class PayloadRemovalService {
 }
 
 /**
- * Runs the work on all references, or on parts of them when it fails, so that one failing reference does not hold up
- * the others. An unavailable store is not called again.
+ * Runs the work on all references together. If the work fails, it runs on each half, so that one failing reference does
+ * not hold up the others. An unavailable store is not called again.
  * @param errors receives the errors of single references
  * @returns the parts on which the work succeeded
  */

@@ -9,8 +9,8 @@ import { GrantService } from '../grants/grant.service';
 const LOOK_INTERVAL_MS = 1_000;
 
 /**
- * Stops the claims of a job while its tokens cannot be stored, because its payloads are near their quota or the store
- * takes none: the tokens would be generated again and again. Claims continue when the store takes payloads again.
+ * Stops the claims of a job while its tokens cannot be stored: its payloads are near their quota, or the store takes no
+ * payloads. Otherwise the tokens would be generated again and again. Claims continue when there is room again.
  */
 @Injectable()
 export class PayloadRoomService {
@@ -57,11 +57,11 @@ export class PayloadRoomService {
     return blocked;
   }
 
-  /** Usage of the payloads of a job, with a fault while the store takes no payloads. */
+  /** Bytes that the payloads of a job use, with a fault if the store is unavailable. */
   private async usageNow(pool: PoolName, job: JobId): Promise<PayloadUsage & { fault?: string }> {
     try {
       await this.payloads.checkWritable().catch((error: unknown) => {
-        // A full store still reports usage, which shows the jobs without room.
+        // A full store still reports usage, and a job without room is known by its usage.
         if (!isBroomwagonError(error, 'PAYLOAD_STORE_FULL')) throw error;
       });
       return await this.payloads.usage({ pool, job });

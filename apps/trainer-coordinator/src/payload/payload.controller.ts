@@ -3,7 +3,7 @@ import { invalidField, GetPayloadRequest, PutPayloadRequest, StatPayloadRequest 
 import { MessageContext, Operation } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
 
-/** The operations `payload.*`: payloads in chunks, for callers with NATS only. Bytes travel as base64. */
+/** The operations `payload.*`: payloads in chunks of base64, for callers that reach only NATS. */
 @Controller()
 export class PayloadController {
   constructor(private readonly payloads: PayloadStore) {}

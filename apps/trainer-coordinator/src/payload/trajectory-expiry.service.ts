@@ -4,7 +4,7 @@ import { InEachPool } from '@broomwagon/platform';
 import { TrajectoryStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 
-/** Removes trajectories that the gateway has recorded and that were not used for long. Safe in all replicas at once. */
+/** Removes recorded trajectories of the gateway after a long time without use. All replicas may do so at once. */
 @Injectable()
 export class TrajectoryExpiryService {
   constructor(

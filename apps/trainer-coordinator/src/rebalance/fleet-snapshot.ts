@@ -16,11 +16,11 @@ export interface FleetState {
   others: readonly OtherCall[];
 }
 
-/** Minimum KV use from which the size of a cache can be computed. */
+/** Minimum KV use from which the size of a KV cache can be computed. */
 const LEAST_TELLING_KV_USE = 0.05;
-/** Label of servers that keep their KV caches in one store; the value is the name of the store. */
+/** Label of a server whose KV cache is in a shared store. The value is the name of the store. */
 const KV_STORE_LABEL = 'kv-store';
-/** Maximum age of a load report, milliseconds: an older report is about other requests. */
+/** Maximum age of a load report, milliseconds: an older report describes other requests. */
 const FRESH_LOAD_MS = 30_000;
 
 /** Snapshots of servers that may exchange requests: one for each weight version. */
@@ -54,9 +54,9 @@ function epochName({ serverId, epoch }: { serverId: string; epoch: Epoch }): str
 }
 
 /**
- * Phases of the requests of a server. Requests without a KV cache on their engine wait: requests whose stream is
- * silent, but no more than the engine reports; if it reports more, also the latest requests without tokens, since
- * engines admit first in, first out.
+ * Phases of the requests of a server, the oldest request first. The engine reports how many requests wait, not which.
+ * First the latest requests with a silent stream count as waiting, up to the reported number. If fewer streams are
+ * silent, the latest requests without tokens count too, because engines admit first in, first out.
  */
 function computePhases(
   running: readonly RunningRequest[],
@@ -65,7 +65,7 @@ function computePhases(
   const inOrder = running.toSorted((one, other) => other.ageMs - one.ageMs);
   const report = freshLoad(load);
   const waiting = new Set<RunningRequest>();
-  // A long prefill is silent too, and its engine reports that it runs.
+  // A request in a long prefill is silent but runs, so the number of the engine is the limit.
   const mostWaiting = report?.waiting ?? Infinity;
   for (const one of inOrder.toReversed()) if (one.waits && waiting.size < mostWaiting) waiting.add(one);
   for (const one of inOrder.toReversed()) {

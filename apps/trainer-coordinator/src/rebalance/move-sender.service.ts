@@ -9,8 +9,8 @@ import { WorkerCommands } from '../commands/worker-commands';
 import { PagedWork } from '../upkeep/paged-work';
 
 /**
- * Executes plans: a move is recorded in Redis before its holder gets the command, and the command is repeated until the
- * holder confirms it. Safe in all replicas at once.
+ * Executes plans. A move is recorded in Redis, then its holder gets a command, which is repeated until the holder
+ * confirms the move. All replicas may do so at once.
  */
 @Injectable()
 export class MoveSenderService {

@@ -21,7 +21,7 @@ export const REBALANCE_DEFAULTS: RebalanceSettings = {
   planIntervalSteps: 0,
 };
 
-/** The settings after a change of some fields. @throws BroomwagonError VALIDATION_FAILED: the tiers */
+/** The settings after a change of some fields. @throws BroomwagonError VALIDATION_FAILED: the tiers are invalid */
 export function changedSettings(before: RebalanceSettings, change: Partial<RebalanceSettings>): RebalanceSettings {
   const given = Object.entries(change).filter(([, value]) => value !== undefined);
   const settings = { ...before, ...Object.fromEntries(given) } as RebalanceSettings;

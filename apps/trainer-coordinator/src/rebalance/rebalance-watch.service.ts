@@ -11,13 +11,13 @@ import { RebalanceService } from './rebalance.service';
 
 interface WatchedPool {
   schedule: PlanSchedule;
-  /** When a replica made the last plan that the schedule knows of, by the clock of Redis. */
+  /** Time of the last plan that the schedule knows, by the clock of Redis. */
   plannedAtMs?: number;
 }
 
 /**
- * Plans after triggers, in pools whose rebalancer is not off. Every replica checks; a turn in Redis lets one of them
- * plan, with a minimum interval, and the other replicas learn from Redis that it has planned.
+ * Plans after triggers, in pools whose rebalancer is not off. Every replica checks for triggers. A turn in Redis lets
+ * one replica plan, at a minimum interval; the other replicas read the time of the plan in Redis.
  */
 @Injectable()
 export class RebalanceWatchService {
@@ -44,7 +44,7 @@ export class RebalanceWatchService {
     const { schedule } = watched;
     const trigger = schedule.look(await this.rebalance.servers(pool), settings, Date.now());
     if (plannedAtMs !== watched.plannedAtMs) {
-      // Another replica has planned since the last check. Triggers that it has not seen are left to it.
+      // Another replica has planned since the last check, and answered the triggers until now.
       watched.plannedAtMs = plannedAtMs;
       schedule.planned(Date.now());
       return;
@@ -52,7 +52,7 @@ export class RebalanceWatchService {
     if (trigger === undefined) return;
     const { turn } = await this.store.settings(pool, { turnMs: settings.minPlanIntervalMs });
     if (!turn) return;
-    // A plan that fails keeps its trigger, here and in the other replicas, for the next turn.
+    // If the plan fails, its trigger is kept for the next turn, in each replica.
     await this.planNow(pool, settings, trigger);
     const stored = await this.store.settings(pool, { isPlanned: true });
     watched.plannedAtMs = stored.plannedAtMs;

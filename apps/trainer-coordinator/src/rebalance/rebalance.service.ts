@@ -27,7 +27,7 @@ import { fleetSnapshots } from './fleet-snapshot';
 import { MoveSenderService } from './move-sender.service';
 import { changedSettings, REBALANCE_DEFAULTS } from './rebalance-settings';
 
-/** Maximum tries of a change of settings; a try fails when another caller changes them first. */
+/** Maximum tries of a change of settings. A try fails when another caller changes the settings first. */
 const MAX_TRIES = 64;
 
 /** Makes, keeps, executes and shows plans of moves. */
@@ -42,7 +42,8 @@ export class RebalanceService {
   ) {}
 
   /**
-   * Changes the settings only at the version that was read, so that no change of another caller is lost.
+   * Changes the settings. Repeats the change if another caller has changed the settings since they were read, so that
+   * both changes hold.
    * @throws BroomwagonError VALIDATION_FAILED, VERSION_MISMATCH, OVERLOADED, UNAVAILABLE
    */
   async configure(pool: PoolName, { ifVersion, ...change }: ConfigureRebalanceRequest): Promise<RebalanceSettings> {
@@ -93,7 +94,7 @@ export class RebalanceService {
    * @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE
    */
   async makePlan(pool: PoolName, settings: RebalanceSettings): Promise<RebalancePlan> {
-    // Servers first: a lease that is granted in between is on one of them, or of no interest to this plan.
+    // Servers are read before calls. A plan ignores a call on a server that is new since then.
     const servers = await this.servers(pool);
     const { running, others } = await this.store.calls(pool);
     const plans = fleetSnapshots({ servers, running, others }, settings).map((snapshot) =>
@@ -121,7 +122,7 @@ export class RebalanceService {
   }
 
   /**
-   * @throws BroomwagonError PLAN_NOT_FOUND, VALIDATION_FAILED, UNAVAILABLE: then a part may be sent; repeating is safe
+   * @throws BroomwagonError PLAN_NOT_FOUND, VALIDATION_FAILED; UNAVAILABLE: some moves may be sent; repeating is safe
    */
   async execute(pool: PoolName, body: ExecuteRebalanceRequest): Promise<RebalanceStatus> {
     const { planId, moves, limit } = body;
@@ -183,7 +184,7 @@ function moveStatus(packed: string, kept: string): MoveStatus {
   return status;
 }
 
-/** Moves as they are kept. The state of a move is kept under its request or lease, which may thus be named once. */
+/** Moves in their stored form. @throws BroomwagonError VALIDATION_FAILED if two moves name one request or lease */
 function keptMoves(moves: readonly WantedMove[]): KeptMove[] {
   const seen = new Set<string>();
   return moves.map((move, index) => {

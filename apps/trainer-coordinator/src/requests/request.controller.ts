@@ -17,8 +17,8 @@ import { AbortService } from '../aborts/abort.service';
 import { RequestService } from './request.service';
 
 /**
- * The operations `request.*` and `group.list`: workers take work, save partial tokens and end attempts; anybody aborts
- * and lists.
+ * The operations `request.*` and `group.list`. Workers claim requests, save partial tokens and end attempts; any caller
+ * may abort and list.
  */
 @Controller()
 export class RequestController {

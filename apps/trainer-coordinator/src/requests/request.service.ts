@@ -31,8 +31,10 @@ import { GrantService } from '../grants/grant.service';
 import { toJobId, toSegmentArgs } from './segment-of';
 
 /**
- * Evidence of each reason. `failure`: a fault of the engine or of the request. `unserved`: the engine did not serve the
- * request. `other` (a shutdown, an abort, a full store): no evidence about either.
+ * What each reason shows.
+ * - `failure`: a fault of the engine or of the request.
+ * - `unserved`: no engine has served the request.
+ * - `other`, for example a shutdown: nothing about engine or request.
  */
 const EVIDENCE: Record<FailReason, 'failure' | 'unserved' | 'other'> = {
   'engine-error': 'failure',
@@ -50,20 +52,20 @@ const EVIDENCE: Record<FailReason, 'failure' | 'unserved' | 'other'> = {
 /** Bytes after which a page of segments ends. */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
-/** Maximum checks for the segment of a finished sample. A check is repeated only when Redis was set back. */
+/** Maximum checks whether the segment of a finished sample is stored. Only a set-back of Redis repeats the check. */
 const MAX_LOOKS = 4;
 
 /** Characters of the message of a failure that are kept. */
 const REASON_LENGTH = 300;
 
 /**
- * A full or unavailable payload store is no failure; a missing payload, or a payload that is no prompt, is a failure.
+ * Whether the end counts as a failure. A missing or invalid payload counts; a full or unavailable store does not.
  */
 function countsAsFailure({ reason, retryable }: FailRequest): boolean {
   return EVIDENCE[reason] === 'failure' && !(reason === 'payload' && retryable);
 }
 
-/** Operations of workers on requests: one script each, and the steps that follow it. */
+/** Operations of workers on requests. Each runs one transition, and then the steps that its answer requires. */
 @Injectable()
 export class RequestService {
   private readonly logger = new Logger(RequestService.name);
@@ -83,7 +85,7 @@ export class RequestService {
 
   /** @param replyTo inbox for the answer of a parked claim. @throws BroomwagonError FENCED, QUEUE_FULL, UNAVAILABLE */
   async claim(pool: PoolName, body: ClaimRequest, replyTo: string | undefined): Promise<ClaimReply | typeof PARKED> {
-    // Upkeep ends the wait of the claim at its deadline, and visits only pools of the directory.
+    // Upkeep answers a parked claim at its deadline, and visits only pools of the directory.
     await this.pools.add(pool);
     const answer = await this.requests.claim(pool, { replyTo, ...body });
     await failpoint('coordinator.claim.before-reply');
@@ -153,7 +155,7 @@ export class RequestService {
     this.metrics.attempts.inc({ outcome: answer.state });
     this.metrics.observeMove(answer.moveTimes);
     this.commands.abort(pool, 'abort', answer.aborts);
-    // The job is checked before the request is granted again.
+    // If the payloads of the job have no room, its claims must stop before the request is granted again.
     if (body.reason === 'payload-full' || (body.reason === 'payload' && body.retryable)) {
       await this.room.look(pool, answer.job, body.reason === 'payload-full');
     }
@@ -162,7 +164,7 @@ export class RequestService {
     return { state: answer.state };
   }
 
-  /** Checks the segment again if Redis was set back after the first check, because Redis may have lost the segment. */
+  /** Completes the request. Checks the segment again if Redis was set back, because Redis may have lost the segment. */
   private async finish(pool: PoolName, body: CompleteRequest) {
     const segment = toSegmentArgs(this.payloads, pool, body);
     for (let looks = 1; ; looks += 1) {
@@ -181,9 +183,8 @@ export class RequestService {
   }
 
   /**
-   * Whether a payload is stored: Redis may lose it between its storage and the message that refers to it. Only the
-   * payload store has the tokens of a finished sample, so the payload must be there; a sample that is resumed loses
-   * only the missing segment.
+   * Whether a payload is stored: Redis may lose a payload before the message that refers to the payload arrives. Only a
+   * finished sample is checked. A resumed sample generates a missing segment again.
    */
   private async isStored(ref: string): Promise<boolean> {
     try {
@@ -196,8 +197,9 @@ export class RequestService {
   }
 
   /**
-   * Reference of a segment that is to be forgotten: the worker could not read it, and this process cannot either, while
-   * its store works. Otherwise the worker has another store, or all payloads return with the store.
+   * Reference of a segment to forget: neither the worker nor this process can read the segment, and the store of this
+   * process works. If this process can read the segment, the worker has another store. If the store is broken, the
+   * segment may return with the store.
    */
   private async missing(pool: PoolName, { requestId, missingRef }: FailRequest): Promise<string | undefined> {
     if (missingRef === undefined) return undefined;

@@ -2,7 +2,7 @@ import { invalidField, type FailRequest, type JobId, type PoolName, type Request
 import type { PayloadStore, SegmentArgs } from '@broomwagon/state';
 
 /**
- * Arguments of a transition for the segment of a message; they replace its field `segment`.
+ * The arguments of a transition that replace the field `segment` of a message.
  * @param field names the segment in an error
  * @throws BroomwagonError VALIDATION_FAILED when the segment names another attempt, or a payload of no store;
  *   PAYLOAD_FOREIGN when it names a payload of another pool, job or request

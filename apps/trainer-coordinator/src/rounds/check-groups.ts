@@ -8,8 +8,8 @@ import {
 } from '@broomwagon/contracts';
 
 /**
- * Checks what the schema of the message cannot express: each group once in the page, one kind of prompt, inline prompts
- * and sampling parameters within their limits.
+ * Checks rules that the schema of the message cannot express: a page names each group once, a group has one kind of
+ * prompt, and inline prompts and sampling parameters are within their limits.
  * @throws BroomwagonError VALIDATION_FAILED or PAYLOAD_TOO_LARGE, naming the field
  */
 export function checkGroups(groups: readonly GroupSubmission[]): void {

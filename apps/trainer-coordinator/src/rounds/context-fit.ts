@@ -4,8 +4,8 @@ import { BroomwagonError, type GroupSubmission } from '@broomwagon/contracts';
 const MARGIN_TOKENS = 1;
 
 /**
- * Clips the token budget of a group to the room that the context of the engines leaves to its samples, as trainers with
- * engines of their own do. Only a prompt of token ids in the message has a known length.
+ * Lowers `maxTokens` of a group to the tokens that its prompt leaves free in the context of the engines. The length of
+ * a prompt is known only if the message has its token ids.
  * @param contextTokens largest context of the engines of the pool
  * @param field path of the group in the request, for example `groups.3`
  * @throws BroomwagonError CONTEXT_TOO_LONG: no engine can ever take a sample of the group

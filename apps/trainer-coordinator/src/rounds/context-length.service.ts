@@ -3,7 +3,7 @@ import type { PoolName } from '@broomwagon/contracts';
 import { ServerStore } from '@broomwagon/state';
 
 /**
- * Time for which a context length is kept: capabilities of a fleet change seldom, and submissions come in many pages.
+ * Time for which a context length is kept, milliseconds: a submission has many pages, and engines change seldom.
  */
 const KEPT_MS = 2_000;
 
@@ -14,7 +14,7 @@ export class ContextLengthService {
 
   constructor(private readonly servers: ServerStore) {}
 
-  /** Tokens of prompt and response; undefined if a ready server does not report its context, or no server is ready. */
+  /** The largest context; undefined if a ready server does not report its context, or if no server is ready. */
   async largest(pool: PoolName): Promise<number | undefined> {
     const known = this.known.get(pool);
     if (known !== undefined && performance.now() < known.untilMs) return known.tokens;

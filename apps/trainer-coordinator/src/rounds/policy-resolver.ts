@@ -12,21 +12,22 @@ import {
   withChoice,
 } from '@broomwagon/policies';
 
-/** Approximate time for which a choice of `auto` holds the event loop. */
+/** Approximate time for which a choice of `auto` holds the event loop before it yields, milliseconds. */
 const SLICE_MS = 10;
 /**
- * Time after which a choice is late, with its wait for other choices: it takes the best candidate that it has found.
+ * Time after which a choice is late, including its wait for other choices, milliseconds. A late choice takes the best
+ * candidate found so far.
  */
 export const LATE_AFTER_MS = 2_000;
 const KEPT_CHOICES = 64;
-/** Pause before a repeat of a refused choice: about the time of one or two choices. */
+/** Pause before a caller repeats a refused choice, milliseconds: one or two choices take about this time. */
 const RETRY_AFTER_MS = 1_000;
-/** Less than the number of kept choices, so that each choice is kept while a repeat may ask for it. */
+/** Maximum waiting choices: fewer than kept choices, so that a choice is still kept when a caller repeats its call. */
 const MAX_WAITING = 32;
 
 /**
- * Replaces `auto` by the policy that it chooses, without blocking other calls: one choice at a time, in slices. Choices
- * are kept, so that the opening of a round gets the choice of its plan even if the choice was late.
+ * Replaces `auto` by the policy that `auto` chooses. One choice runs at a time, in slices, so that other calls
+ * continue. Choices are kept, so that `round.open` uses the choice of `round.next`, also if the choice was late.
  */
 @Injectable()
 export class PolicyResolver {
@@ -44,8 +45,8 @@ export class PolicyResolver {
   }
 
   private choose(given: TailPolicy, past: ControlInput, lateAfterMs: number): Promise<ChosenAuto> {
-    // The key has only fields that the choice reads: other fields may change between the plan and the opening. The
-    // trainer sets `shortfall`, and the last round is cut and folded.
+    // The key has only the fields that the choice reads. Other fields may change between `round.next` and `round.open`,
+    // for example when the last round is folded.
     const { control, history = [], measured } = past;
     const rounds = history.map(({ acceptedGroups, newGroups, recorded }) => [acceptedGroups, newGroups, recorded]);
     const text = JSON.stringify([AUTO_FIELDS.map((field) => given[field]), control?.auto, rounds, measured]);

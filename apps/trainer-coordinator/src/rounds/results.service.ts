@@ -12,11 +12,11 @@ import { LedgerService } from '../ledger/ledger.service';
 import { WaitingReaders } from './waiting-readers';
 
 /**
- * Bytes after which a page ends, well below the limit of a message: the next sample may be as large as all before it.
+ * Bytes after which a page ends: half of a message, because the last sample may be as large as all samples before.
  */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
-/** Joins pages of results from pages of scripts. */
+/** Makes pages of results. Each page joins the answers of several transitions. */
 @Injectable()
 export class ResultsService {
   constructor(
@@ -82,7 +82,7 @@ export class ResultsService {
       const { summary } = await this.ledgers.read(pool, job, roundId);
       return { ...page, ledger: summary };
     } catch (error) {
-      // Redis has lost the round since the page was read: reading it again answers GENERATION_CHANGED.
+      // If Redis has lost the round since the page was read, a second read throws GENERATION_CHANGED.
       await this.rounds.results(pool, args);
       throw error;
     }
@@ -93,7 +93,7 @@ function isEmpty({ groups, complete }: RoundResultsReply): boolean {
   return groups.length === 0 && !complete;
 }
 
-/** Appends a page, whose first group may be the rest of the last group before it. */
+/** Appends the groups of a page. The first group may be the rest of the last group in `groups`. */
 function append(groups: GroupResult[], page: readonly GroupResult[]): void {
   for (const group of page) {
     const last = groups.at(-1);

@@ -11,7 +11,7 @@ import { areEqual } from '@broomwagon/policies';
 import { RoundStore } from '@broomwagon/state';
 import { RoundSweeps } from './round-sweeps';
 
-/** Takes the rewards of accepted groups, in calls of their own or with the close of their round. */
+/** Takes the rewards of accepted groups, from `round.reward` or `round.close`. */
 @Injectable()
 export class RewardService {
   constructor(
@@ -20,7 +20,7 @@ export class RewardService {
   ) {}
 
   /**
-   * @param field field of the request with the groups, for errors
+   * @param field the request field that errors name
    * @throws BroomwagonError VALIDATION_FAILED, GROUP_NOT_FOUND, FENCED, GENERATION_CHANGED, JOB_NOT_FOUND,
    *   ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED; nothing was changed
    */
@@ -44,7 +44,7 @@ export class RewardService {
     return reply;
   }
 
-  /** Takes the rewards of `round.close`. A closed round has taken them already: the close is a repeat. */
+  /** Takes the rewards of `round.close`. If the round is closed, the call is a repeat and its rewards are ignored. */
   async rewardBeforeClose(
     pool: PoolName,
     { job, roundId, trainerEpoch, stamp }: Omit<CloseRoundRequest, 'rewards'>,

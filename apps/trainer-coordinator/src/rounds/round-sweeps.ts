@@ -9,13 +9,13 @@ import { GrantService } from '../grants/grant.service';
 import { PagedWork } from '../upkeep/paged-work';
 
 /**
- * Opens rounds, cuts requests that completed rounds did not accept, gives back the groups of cancelled rounds, and
- * folds closed rounds, page by page.
+ * Runs the paged work of rounds: opens rounds, cuts completed rounds, gives back the groups of cancelled rounds, and
+ * folds closed rounds.
  */
 @Injectable()
 export class RoundSweeps {
   private readonly logger = new Logger(RoundSweeps.name);
-  /** Rounds whose pages this process runs now, each with the kind of the pages. */
+  /** Work that this process runs now: kind and round. */
   private readonly underWay = new Set<string>();
   private readonly cutAtMs = new Map<string, number>();
 
@@ -43,12 +43,12 @@ export class RoundSweeps {
     this.soon(pool, round, 'cut', () => this.cut(pool, round));
   }
 
-  /** Gives back or drops the groups of a round that was just cancelled, in the background. */
+  /** Gives back or drops the groups of a round that has just been cancelled, in the background. */
   giveBackSoon(pool: PoolName, round: RoundName): void {
     this.soon(pool, round, 'give-back', () => this.giveBack(pool, round));
   }
 
-  /** Folds a round that was just closed, in the background. */
+  /** Folds a round that has just been closed, in the background. */
   foldSoon(pool: PoolName, round: RoundName): void {
     this.soon(pool, round, 'fold', () => this.fold(pool, round));
   }
@@ -59,7 +59,7 @@ export class RoundSweeps {
     await this.rounds.expire(pool);
   }
 
-  /** Continues the pages of rounds, also of rounds whose process died. @throws BroomwagonError UNAVAILABLE */
+  /** Continues the work of rounds, also after the death of another process. @throws BroomwagonError UNAVAILABLE */
   @PagedWork({ order: 30, isDue: ({ rounds }) => rounds.length > 0 })
   async sweep(pool: PoolName, { rounds }: DueWork): Promise<void> {
     await attemptAll(rounds.map((round) => () => this.sweepRound(pool, round)));
@@ -107,12 +107,12 @@ export class RoundSweeps {
 
   private soon(pool: PoolName, round: RoundName, kind: string, work: () => Promise<void>): void {
     this.once(pool, round, kind, work).catch((error: unknown) => {
-      // The periodic sweep continues.
+      // The periodic sweep continues the work.
       this.logger.warn({ err: error, pool, job: round.job, roundId: round.roundId }, `The ${kind} failed`);
     });
   }
 
-  /** Runs the work unless this process already does it: a second run would only repeat each page. */
+  /** Runs the work, unless this process runs the same work now. */
   private async once(pool: PoolName, round: RoundName, kind: string, work: () => Promise<void>): Promise<void> {
     const name = `${kind} ${formatName(pool, round)}`;
     if (this.underWay.has(name)) return;

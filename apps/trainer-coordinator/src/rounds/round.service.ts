@@ -44,8 +44,8 @@ export class RoundService {
   ) {}
 
   /**
-   * The plan of the next round; changes nothing of the job. Under `auto`, the trained samples of the last round are
-   * counted in the ledger first; otherwise its fold counts them.
+   * Plans the next round, and changes nothing of the job. Under `auto`, first counts the trained samples of the last
+   * round in the ledger; under other policies the fold of the round counts them.
    * @throws BroomwagonError VALIDATION_FAILED; with `trainerEpoch` JOB_NOT_FOUND and FENCED; ROUND_CONFLICT while a
    *   round is not closed; ROUND_SETTLING
    */
@@ -58,8 +58,7 @@ export class RoundService {
         details: { roundId: openRoundId },
       });
     }
-    // Pins do not depend on the choice of `auto`, and a choice takes long: it would be made for each repeat of this
-    // call.
+    // This check comes before the choice of `auto`, which takes long and does not change which groups are pinned.
     if (progress.settlingGroups > 0 && hasPins(roundRules(resolvePolicy(body.policy, {}).policy, 'short'))) {
       throw new BroomwagonError('ROUND_SETTLING', 'Cuts of groups that a bound may pin are still being confirmed', {
         retryAfterMs: 50,
@@ -79,7 +78,7 @@ export class RoundService {
     if (takeGroups + newGroups > LIMITS.groupsPerRound) {
       throw invalidField('newGroups', `a round has at most ${LIMITS.groupsPerRound} groups`);
     }
-    // The pool is added before the round exists, so that no round is ever without a sweeper.
+    // The pool is added before the round exists, so that the sweep visits every round.
     await this.pools.add(pool);
     const { orphanAfterMs = this.config.orphanAfterMs, ...round } = body;
     const traceparent = activeTraceparent();
@@ -95,7 +94,7 @@ export class RoundService {
   private async terms(pool: PoolName, { policy, ...plan }: OpenRoundRequest): Promise<RoundTerms> {
     if (!looksBack(policy)) return roundTerms(policy, plan, {});
     const past = await this.progress(pool, { policy, ...plan });
-    // Otherwise the round is a repeat or will be refused: the transition answers it whatever the terms are.
+    // Any other round is a repeat or is refused: the answer of the transition does not depend on the terms.
     const isNext = past.openRoundId === undefined && plan.step === past.stepsTrained + 1;
     const resolved = isNext
       ? await this.resolver.resolve(policy, past)
@@ -123,7 +122,7 @@ export class RoundService {
     return { ...(known as JobProgress & Pick<PlanProgress, 'control' | 'history'>), measured, fleetKvTokens };
   }
 
-  /** Tokens that the KV caches of the pool hold; 0 when an engine does not report it. */
+  /** Size of all KV caches of the pool, tokens; 0 if a ready server does not report its size. */
   private async fleetKvTokens(pool: PoolName): Promise<number> {
     const reported = new Map<string, number>();
     for await (const { servers } of this.servers.pages('list', pool)) {
@@ -137,7 +136,7 @@ export class RoundService {
   }
 }
 
-/** @param groupsPerStep absent when only this round's need is known, which may be less */
+/** @param groupsPerStep absent in `round.open`, which knows only the groups that this round needs */
 function checkPolicy(policy: TailPolicy, groupsPerStep?: number): void {
   const fault = findPolicyFault(policy, groupsPerStep);
   if (fault !== undefined) throw invalidField(`policy.${fault.field}`, fault.reason);

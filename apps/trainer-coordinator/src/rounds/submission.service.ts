@@ -23,7 +23,8 @@ import { ContextLengthService } from './context-length.service';
 const PROMPTS_AT_ONCE = 16;
 
 /**
- * Adds pages of new groups to a round: checks a page as a whole, stores its prompts, then adds its requests in pages.
+ * Adds new groups to a round. Checks a page of groups as a whole, stores the prompts, then adds the groups in smaller
+ * pages.
  */
 @Injectable()
 export class SubmissionService {
@@ -37,7 +38,7 @@ export class SubmissionService {
   ) {}
 
   /**
-   * A repeat finishes an interrupted submission and adds nothing twice.
+   * Adds a page of groups. A repeat finishes an interrupted submission and adds no group twice.
    * @throws BroomwagonError VALIDATION_FAILED, CONTEXT_TOO_LONG, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_FOUND,
    *   PAYLOAD_STORE_FULL, DUPLICATE_GROUP, FENCED, JOB_NOT_FOUND, ROUND_NOT_FOUND, ROUND_NOT_OPEN, ROUND_CLOSED;
    *   nothing was added
@@ -87,7 +88,7 @@ export class SubmissionService {
     return { roundGroups, added: missing.length, repeated: groups.length - missing.length, stamp };
   }
 
-  /** Checks the references of prompts: only a worker would find a missing prompt, and fail its group. */
+  /** Checks the references of prompts now, because a missing prompt would later fail its group in a worker. */
   private async checkRefs(
     pool: PoolName,
     job: JobId,
@@ -100,7 +101,7 @@ export class SubmissionService {
     for (const { promptRef, position } of named) {
       const field = `groups.${position}.promptRef`;
       const { owner } = this.payloads.requireRef(promptRef, { pool, job }, field);
-      // Payloads of a request are removed with it; a prompt stays as long as any group refers to it.
+      // The payloads of a request are removed with the request, but groups may still need the prompt.
       if (owner.startsWith(`${job}/`)) {
         throw new BroomwagonError('PAYLOAD_FOREIGN', `${field}: the payload belongs to the request ${owner}`, {
           field,
@@ -133,7 +134,7 @@ export class SubmissionService {
     for (const page of splitPages(groups, PROMPTS_AT_ONCE)) {
       await Promise.all(
         page.map(async ({ groupId, prompt, promptRef }) => {
-          // A name that was never used: a payload under a freed name may be removed at any moment.
+          // Each prompt gets a new name: a payload under a freed name may be removed at any moment.
           const name = { pool, job, owner: groupId, name: `prompt.${randomUUID()}` };
           refs.set(groupId, promptRef ?? (await this.payloads.put(name, Buffer.from(JSON.stringify(prompt)))));
         }),
@@ -143,14 +144,14 @@ export class SubmissionService {
   }
 }
 
-/** Hash of a prompt, equal in every epoch and job if the prompt comes inline or by the same id or reference. */
+/** Hash of a prompt. The same inline prompt, id or reference has the same hash in every job and at every step. */
 function computePromptHash({ promptId, prompt, promptRef }: GroupSubmission): string {
   return promptHash(promptId ?? promptRef ?? JSON.stringify(prompt));
 }
 
 /**
- * Digest of the contents of a group, whatever the order of its fields. A group id with the same digest is a repeat,
- * with another digest a duplicate.
+ * Digest of the contents of a group, for any order of its fields. A second group with the same id is a repeat if its
+ * digest is the same, otherwise a duplicate.
  */
 function groupDigest(group: GroupSubmission): string {
   const { groupId: _, ...contents } = group;

@@ -9,7 +9,7 @@ const LOOK_MS = 100;
 /** Maximum parked readers; further readers get an empty page at once. */
 const MAX_READERS = 1_000;
 
-/** A parked `round.results`. */
+/** A parked call of `round.results`. */
 export interface Reader {
   replyTo: string;
   waitMs: number;
@@ -20,8 +20,8 @@ export interface Reader {
 }
 
 /**
- * Parked readers of results, which wait for the next group. They are not in Redis: a reader whose replica dies gets no
- * answer, and calls again with the same cursor.
+ * Parked readers, which wait for the next accepted group. Readers are only in the memory of this process: if the
+ * process dies, a reader gets no answer and calls again with the same cursor.
  */
 @Injectable()
 export class WaitingReaders implements OnModuleDestroy {
@@ -31,7 +31,7 @@ export class WaitingReaders implements OnModuleDestroy {
 
   constructor(private readonly messaging: MessagingClient) {}
 
-  /** Parks a reader. False when too many are parked: the caller answers at once. */
+  /** Parks a reader. False when too many readers are parked: the caller must answer at once. */
   park(round: RoundName & { pool: PoolName }, reader: Reader): boolean {
     if (this.stopped || this.readers >= MAX_READERS) return false;
     this.readers += 1;

@@ -11,10 +11,10 @@ import { SnapshotStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { PagedWork } from '../upkeep/paged-work';
 
-/** Time for which a call handles pages before it answers with its progress, milliseconds. */
+/** Maximum time for which a call handles pages, milliseconds. Then the call answers with its progress. */
 const BUSY_MS = 2_000;
 
-/** Saves, restores and deletes page by page; a repeated call continues where a failed replica stopped. */
+/** Saves, restores and deletes snapshots, page by page. A repeated call continues where the last call stopped. */
 @Injectable()
 export class SnapshotService {
   private readonly logger = new Logger(SnapshotService.name);
@@ -48,7 +48,7 @@ export class SnapshotService {
   }
 
   /**
-   * Deletes snapshots that are no longer kept, with payloads to which only they refer.
+   * Deletes snapshots that are no longer kept, and payloads that only these snapshots refer to.
    * @throws BroomwagonError UNAVAILABLE
    */
   @PagedWork({ order: 90, isDue: ({ oldSnapshots }) => oldSnapshots > 0 })

@@ -5,28 +5,28 @@ import { type DueWork, PoolAudit } from '@broomwagon/state';
 import { PagedWork } from './paged-work';
 
 /**
- * Time after which an audit ends with its proven findings, milliseconds: before calls of admin-api end
- * (CALL_TIMEOUT_MS).
+ * Time after which an audit ends with the findings that are proven so far, milliseconds. Must be less than
+ * CALL_TIMEOUT_MS of admin-api.
  */
 const MAX_MS = 8_000;
-/** A separate task, because the sweep must not wait for a scan of all keys. */
+/** Interval of recounts. They are a task of their own, so that the sweep does not wait for a scan of all keys. */
 const RECOUNTS_INTERVAL_MS = 1_000;
 /**
- * Time after which a job that stays marked is recounted again, milliseconds: a recount reads every key of Redis once.
+ * Minimum time between two recounts of a job that stays marked, milliseconds: a recount reads every key of Redis once.
  */
 const AGAIN_AFTER_MS = 5_000;
 
-/** Audits of the counts on request, and recounts of jobs with an impossible count or, after a loss of Redis, of all. */
+/** Audits counts on request. Recounts a job with an impossible count, and all jobs after a loss in Redis. */
 @Injectable()
 export class AuditService {
   private readonly logger = new Logger(AuditService.name);
-  /** An audit reads a whole pool, so each pool has one at a time in a replica. */
+  /** Running audits: an audit reads a whole pool, so a replica runs one audit of a pool at a time. */
   private readonly running = new Map<PoolName, Promise<AuditPoolReply>>();
   private readonly triedAtMs = new Map<string, number>();
 
   constructor(private readonly audits: PoolAudit) {}
 
-  /** A call during an audit gets its result. @throws BroomwagonError UNAVAILABLE */
+  /** Audits a pool. A call during an audit gets the result of that audit. @throws BroomwagonError UNAVAILABLE */
   audit(pool: PoolName): Promise<AuditPoolReply> {
     let running = this.running.get(pool);
     if (running === undefined) {

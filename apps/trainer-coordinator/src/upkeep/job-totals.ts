@@ -9,11 +9,11 @@ import { LedgerSum } from '../ledger/ledger-sum';
 import { toLedgerReply, LedgerService } from '../ledger/ledger.service';
 
 const READ_INTERVAL_MS = 5_000;
-/** Interval of reads of all jobs; in between only recently changed jobs are read. */
+/** Interval of reads of all jobs. In between, only jobs with an open round and recently changed jobs are read. */
 const READ_ALL_MS = 300_000;
-/** A job without an open round that has not changed for this long is not read. */
+/** Time after a change for which a job counts as recently changed. */
 const CHANGED_OF_LATE_MS = 60_000;
-/** Time for which the ledger of such a job is a metric. */
+/** Time after its last change for which the ledger of a job without an open round is a metric. */
 const LEDGER_SHOWN_MS = 3_600_000;
 
 interface KnownJob {
@@ -30,7 +30,7 @@ interface KnownPool {
   sum: LedgerSum;
 }
 
-/** Reads the counts of jobs for the gauges. A job at rest costs nothing. */
+/** Reads the counts of jobs for the gauges. Jobs at rest are read seldom. */
 @Injectable()
 export class JobTotals {
   private readonly pools = new Map<PoolName, KnownPool>();

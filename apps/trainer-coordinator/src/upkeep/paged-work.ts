@@ -7,7 +7,7 @@ export interface PagedWorkOptions {
   /** Kinds run in ascending order; every kind has a number of its own. */
   order: number;
   isDue: (due: DueWork) => boolean;
-  /** Repeats commands that their holders have not confirmed: runs once in `CUT_REPEAT_MS` instead of in each sweep. */
+  /** The work repeats commands that holders have not confirmed: it runs once in `CUT_REPEAT_MS`, not in each sweep. */
   isRepeat?: boolean;
 }
 
@@ -16,9 +16,9 @@ export const RegisteredWork = DiscoveryService.createDecorator<PagedWorkOptions>
 export type RunWork = (pool: PoolName, due: DueWork) => Promise<unknown>;
 
 /**
- * Registers a method of a provider with the sweep, which calls the method for each pool whose work is due. The method
- * runs page by page. Every page is a transition that checks again: all replicas may run the same work at once, and each
- * replica continues the work of a failed one.
+ * Registers a method of a provider with the sweep. The sweep calls the method for each pool with due work. The method
+ * runs page by page, and the transition of each page checks the state again. So all replicas may run the same work at
+ * once, and any replica continues the work of a failed replica.
  */
 export function PagedWork(
   options: PagedWorkOptions,

@@ -38,7 +38,7 @@ export class SweepService implements OnModuleInit {
     }
   }
 
-  /** Runs all work that is due in a pool. @throws the first error, at the end: UNAVAILABLE, INTERNAL */
+  /** Runs all work that is due in a pool. @throws the first error (UNAVAILABLE, INTERNAL), after all work has run */
   @InEachPool('sweep', (config: CoordinatorConfig) => config.sweepIntervalMs)
   async sweep(pool: PoolName): Promise<void> {
     const due = await this.rounds.due(pool, { stamp: this.rounds.seenStamp(pool) });
@@ -47,7 +47,7 @@ export class SweepService implements OnModuleInit {
     this.metrics.miscounts.set({ pool }, due.miscounts);
     const dueWorks = this.works.filter(({ isDue }) => isDue(due));
     const repeats = dueWorks.some(({ isRepeat }) => isRepeat) && this.beginRepeat(pool);
-    // Work that fails because a key is lost does not stop the work behind it.
+    // Work that fails, for example because a key is lost, does not stop the next work.
     await attemptAll(
       dueWorks
         .filter(({ isRepeat }) => !isRepeat || repeats)
@@ -59,14 +59,14 @@ export class SweepService implements OnModuleInit {
     );
   }
 
-  /** Whether commands are repeated now. */
+  /** Whether this sweep repeats commands. */
   private beginRepeat(pool: PoolName): boolean {
     if (Date.now() - (this.repeatedAtMs.get(pool) ?? 0) < this.config.cutRepeatMs) return false;
     this.repeatedAtMs.set(pool, Date.now());
     return true;
   }
 
-  /** Whether the generation of the pool was renewed since the last sweep, or by this one. */
+  /** Whether the pool generation was renewed since the last sweep, or by this sweep. */
   private isRenewed(pool: PoolName, { renewed = false, stamp }: DueWork): boolean {
     const [generation] = stamp.split('.') as [string];
     const known = this.generations.get(pool);

@@ -23,7 +23,7 @@ const DEFAULT_DEADLINE_MS = 120_000;
 const FIRST_LOOK_MS = 5;
 const LONGEST_LOOK_MS = 100;
 
-/** Changes of weights. The flag of a change is set before any other step, so that the change survives this process. */
+/** Changes of weights. A change is recorded first, so that another replica continues it if this process dies. */
 @Injectable()
 export class WeightSyncService {
   private readonly logger = new Logger(WeightSyncService.name);
@@ -65,12 +65,12 @@ export class WeightSyncService {
     const args = { syncId, outcome, reason: 'asked', trainerEpoch, stamp } as const;
     const sync = await this.weights.end(pool, args);
     await failpoint('coordinator.weights.after-end');
-    // The load-balancer grants parked acquires: it checks its waiters every 100 ms.
+    // Only claims are granted here: the load-balancer checks its parked acquires every 100 ms.
     this.grants.soon(pool);
     return sync;
   }
 
-  /** State of the change when no request runs any more, or when the wait of the caller is over. */
+  /** Resolves with the state of the change when no request runs, or when the wait of the caller is over. */
   private async quiesced(
     pool: PoolName,
     { syncId, stamp: begun }: WeightSyncReply,
@@ -86,8 +86,8 @@ export class WeightSyncService {
   }
 
   /**
-   * The part of the sweep that follows a change: repeats the commands to holders until all requests that must stop have
-   * stopped, and rolls back after the deadline, also when the trainer is gone. Safe in all replicas at once.
+   * Continues a change. Repeats the commands to holders until all requests that must stop have stopped. Rolls the
+   * change back after its deadline, also when the trainer is gone. All replicas may do so at once.
    * @throws BroomwagonError UNAVAILABLE
    */
   @PagedWork({ order: 100, isDue: () => true })
@@ -102,7 +102,7 @@ export class WeightSyncService {
     if (sync.running > 0 && isDue) await this.stop(pool, sync.syncId);
   }
 
-  /** Commands all holders to stop. */
+  /** Commands all holders to stop their calls, and fences servers whose holders do not confirm in time. */
   private async stop(pool: PoolName, syncId: string): Promise<void> {
     this.stoppedAtMs.set(pool, Date.now());
     const args = { syncId, fenceAfterMs: this.config.abortDeadlineMs };
