@@ -14,14 +14,14 @@ import {
   type PayloadStore,
 } from '@broomwagon/state';
 
-/** Maximum rows of one table; the rest is only counted. */
+/** Maximum rows of one table; further rows are only counted. */
 const MAX_ROWS = 200;
-/** Pools that the error for an unknown pool lists. */
+/** Maximum pools that the error for an unknown pool lists. */
 const MAX_POOLS = 10;
 
 /**
- * `npm run audit -- --pool P [--repair] [--json]`: checks the counts of a pool of a live system and lists the wrong
- * ones. Exit code 0: the counts balance, 1: some are wrong, 2: the audit could not be made.
+ * `npm run audit -- --pool P [--repair] [--json]`: checks the counts of a pool of a live system and lists wrong counts.
+ * Exit code 0: all counts are right, 1: some counts are wrong, 2: the audit could not be made.
  */
 async function main(argv: string[]): Promise<number> {
   const command = new Command('audit')
@@ -55,7 +55,7 @@ async function main(argv: string[]): Promise<number> {
     // Ids are shown as the callers chose them, so that they can be given to other commands.
     const report = wireRecord({ ...made }) as unknown as AuditReport;
     const pools = await new PoolDirectory(redis, keyPrefix).list();
-    // The counts of a missing pool balance.
+    // A missing pool has no wrong count, so it is recognized here.
     if (!pools.includes(options.pool) && Object.values(report.counts).every((count) => count === 0)) {
       const some = `there are ${pools.slice(0, MAX_POOLS).join(', ')}${pools.length > MAX_POOLS ? ', ...' : ''}`;
       const known = pools.length > 0 ? some : 'there are no pools; check REDIS_KEY_PREFIX';

@@ -111,8 +111,8 @@ export class LoadBalancerMetrics {
   }
 
   /**
-   * Counts the results of one script call, summed by outcome first: each increment of a counter with labels is
-   * expensive.
+   * Counts the results of one transition. Sums them by outcome first, because each increment of a counter with labels
+   * is expensive.
    */
   answered(results: readonly AcquireResult[]): void {
     const plain = new Map<string, number>();
@@ -145,7 +145,7 @@ export class LoadBalancerMetrics {
   totals(pool: string, totals: PoolTotals): void {
     for (const [name, gauge] of Object.entries(this.gauges))
       gauge.set({ pool }, Number(totals[name as keyof PoolTotals]));
-    // Counted in Redis, since scripts of all kinds choose.
+    // Redis counts slow scans, since many transitions choose servers.
     this.slowScans.remove({ pool });
     this.slowScans.inc({ pool }, totals.slowScans);
   }

@@ -25,7 +25,7 @@ import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkerController } from './workers/worker.controller';
 
-/** Leases, registry, sessions, waiting and health of the servers of a pool. */
+/** The load-balancer: leases, waiters, sessions, and the servers of a pool with their health. */
 @Module({
   imports: [
     StateModule.forRootAsync({

@@ -3,7 +3,7 @@ import { HolderLifecycle } from '@broomwagon/generation';
 import { AttemptRegistry } from './attempts/attempt-registry';
 import { ClaimLoop } from './claims/claim-loop';
 
-/** Starts the worker after the application, and stops it before NATS is closed. */
+/** Starts claims after the application has started, and stops them before NATS is closed. */
 @Injectable()
 export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown {
   constructor(
@@ -17,7 +17,7 @@ export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicatio
     this.claims.start();
   }
 
-  /** Stops claiming, waits for running requests, returns the rest with their tokens, and deregisters. */
+  /** Stops claiming, waits for running requests, returns unfinished requests with their tokens, and deregisters. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.claims.stop();
     await this.holder.end({

@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { Metrics } from '@broomwagon/platform';
 
 /**
- * End of an attempt in this worker. `fenced`: the epoch had expired. `gone`: its round is closed. `lost`: the report
- * failed.
+ * End of an attempt in this worker. `fenced`: the worker epoch has expired. `gone`: the request does not exist any
+ * more. `lost`: the report has failed.
  */
 export type AttemptOutcome =
   | 'finished'
@@ -20,7 +20,7 @@ export type AttemptOutcome =
   | 'gone'
   | 'lost';
 
-/** Generations take from milliseconds to hours. */
+/** Buckets of generation times, seconds: from milliseconds to hours. */
 const GENERATION_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200];
 
 /** The metrics of a worker. */

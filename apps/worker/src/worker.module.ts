@@ -15,7 +15,7 @@ import { WorkerLifecycle } from './worker-lifecycle';
 import { WorkerMetrics } from './worker-metrics';
 import { WorkerConfig } from './worker.config';
 
-/** The worker: claims requests and runs them on engines. The bootstrap adds the providers of the platform. */
+/** The worker, which claims requests and runs them on engines. The bootstrap adds the providers of the platform. */
 @Module({
   imports: [
     PayloadModule.forRootAsync({

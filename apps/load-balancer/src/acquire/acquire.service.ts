@@ -29,7 +29,7 @@ interface Answered {
   servers: ServerTable;
 }
 
-/** `lb.acquire` and `lb.acquire-many`. */
+/** The operations `lb.acquire` and `lb.acquire-many`. */
 @Injectable()
 export class AcquireService {
   private readonly calls = new PoolCoalescers<AcquireEntry, Answered>((...call) => this.run(...call));

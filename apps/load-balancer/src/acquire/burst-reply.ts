@@ -3,17 +3,17 @@ import { BroomwagonError, ERROR_CODES, LIMITS, type AcquireManyReply, type Serve
 type Item = AcquireManyReply['leases'][number];
 type Server = AcquireManyReply['servers'][ServerId];
 
-/** Upper bound of the JSON around the servers and leases of a reply. */
+/** Maximum bytes of a reply besides its servers and leases. */
 const ENVELOPE_BYTES = 64;
 
 /**
- * A reply of `lb.acquire-many` that fits a message. Items without room are answered REPLY_FULL, which reports whether
- * their lease was granted all the same.
+ * A reply of `lb.acquire-many` that fits a message. An item without room is answered REPLY_FULL, with `granted` if it
+ * has a lease.
  */
 export class BurstReply {
-  /** Without a prototype, since a server may be called `__proto__`. */
+  /** The reply. `servers` has no prototype, since a server may be called `__proto__`. */
   readonly body: AcquireManyReply = { servers: Object.create(null) as AcquireManyReply['servers'], leases: [] };
-  /** Bytes still free in the message. The bytes of a REPLY_FULL for each unanswered item are set aside. */
+  /** Bytes still free in the message. Each unanswered item has the bytes of a REPLY_FULL reserved. */
   private roomBytes = LIMITS.bodyBytes - ENVELOPE_BYTES;
 
   /** @param acquireIds ids of all items, in their order */
@@ -43,7 +43,7 @@ function withoutRoom(acquireId: string, granted: boolean): Item {
   return { acquireId, error: error.toWire() };
 }
 
-/** Bytes of the value in a JSON list, with its comma. */
+/** Bytes of a value and a comma in a JSON list. */
 function countListBytes(value: object): number {
   return Buffer.byteLength(JSON.stringify(value)) + 1;
 }

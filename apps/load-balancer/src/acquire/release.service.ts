@@ -15,7 +15,7 @@ import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 
 const UNKNOWN: ReleaseReply = { released: false, reason: 'unknown' };
 
-/** `lb.release` and `lb.release-many`: a repeat, a late or an unknown release changes nothing and is counted. */
+/** `lb.release` and `lb.release-many`. A repeated, late or unknown release changes nothing, and a metric counts it. */
 @Injectable()
 export class ReleaseService {
   private readonly logger = new Logger(ReleaseService.name);
@@ -36,7 +36,7 @@ export class ReleaseService {
     return reply;
   }
 
-  /** @throws BroomwagonError VALIDATION_FAILED before any is released; UNAVAILABLE */
+  /** @throws BroomwagonError VALIDATION_FAILED, before any lease is released; UNAVAILABLE */
   async releaseMany(pool: string, items: readonly ReleaseItem[]): Promise<ReleaseManyReply> {
     const entries = items.map((item, index) => toReleaseEntry(item, `releases.${index}.`));
     const known = entries.filter((entry) => entry !== undefined);
@@ -65,7 +65,7 @@ export class ReleaseService {
   }
 }
 
-/** The outcome of a call as the breaker counts it; undefined: the outcome is no evidence about the server. */
+/** Outcome of a call for the breaker of the server; undefined: the breaker ignores the outcome. */
 const COUNTED: Record<ReleaseOutcome, ReleaseEntry['outcome']> = {
   finished: 'finished',
   failed: 'failed',

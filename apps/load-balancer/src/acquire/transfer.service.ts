@@ -17,7 +17,7 @@ export class TransferService {
 
   /**
    * @throws BroomwagonError LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL,
-   *   SERVER_UNSUITABLE, POOL_PAUSED, VALIDATION_FAILED: nothing was changed; UNAVAILABLE: repeat it
+   *   SERVER_UNSUITABLE, POOL_PAUSED, VALIDATION_FAILED: nothing was changed; UNAVAILABLE: repeat the call
    */
   async transfer(pool: string, request: TransferLeaseRequest): Promise<LeaseGrant> {
     const { transferId, workerId, workerEpoch, targetServerId, targetEpoch, reason } = request;

@@ -1,4 +1,4 @@
-/** Maximum calls under way at once. Two keep Redis busy while a reply is written. */
+/** Maximum calls under way at once. With two calls, Redis has work while this process handles a reply. */
 const BATCHES_IN_FLIGHT = 2;
 
 interface Waiting<Item, Result> {
@@ -8,8 +8,8 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Joins single calls: all items that arrive in one turn of the event loop go into one call. It waits for nothing else,
- * so a single item is not slower, and under load the batches grow by themselves.
+ * Joins single calls: all items that arrive in one turn of the event loop go into one call. A single item does not wait
+ * for others, and under load the calls have more items.
  */
 export class Coalescer<Item, Result> {
   private readonly waiting: Waiting<Item, Result>[] = [];
@@ -30,7 +30,7 @@ export class Coalescer<Item, Result> {
     return this.waiting.length === 0 && this.inFlight === 0;
   }
 
-  /** The answer for this item; when the call fails, all its items fail with the same error. */
+  /** Resolves with the answer for an item. When a call fails, all items of the call fail with the same error. */
   add(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ item, resolve, reject });

@@ -2,11 +2,11 @@ import { splitPages } from '@broomwagon/state';
 import { Coalescer } from './coalescer';
 
 /**
- * Large enough to share the constant cost of a transition (the store makes two transitions of a batch, of about 1 and
- * 0.5 ms).
+ * Maximum items of one call: enough to share the constant cost of a transition. The store makes two transitions of one
+ * call, of about 1 and 0.5 ms.
  */
 const BATCH_SIZE = 96;
-/** Maximum pools whose coalescers are kept; above it idle coalescers are removed. */
+/** Number of pools from which on idle coalescers are removed. */
 const MAX_POOLS = 256;
 
 interface PoolCalls<Item, Result> {
@@ -14,7 +14,7 @@ interface PoolCalls<Item, Result> {
   pages: Coalescer<Item[], readonly Result[]>;
 }
 
-/** The coalesced calls of one kind, apart for each pool, because a transition concerns one pool. */
+/** Coalesced calls of one kind. Each pool has calls of its own, because a transition concerns one pool. */
 export class PoolCoalescers<Item, Result> {
   private readonly byPool = new Map<string, PoolCalls<Item, Result>>();
 
@@ -26,7 +26,7 @@ export class PoolCoalescers<Item, Result> {
     return this.of(pool).single.add(item);
   }
 
-  /** The results in the order of the items. Single items are called between the pages. */
+  /** The results in the order of the items. Single items may be called between the pages. */
   async addAll(pool: string, items: readonly Item[]): Promise<Result[]> {
     const { pages } = this.of(pool);
     return (await Promise.all(splitPages(items, BATCH_SIZE).map((page) => pages.add(page)))).flat();

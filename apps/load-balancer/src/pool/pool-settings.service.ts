@@ -10,10 +10,10 @@ import { failpoint, InEachPool } from '@broomwagon/platform';
 import { PoolDirectory, PoolStore, ServerStore, type StoredSettings } from '@broomwagon/state';
 import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 
-/** Interval at which each replica finishes changes of settings that another replica started and did not finish. */
+/** Interval at which each replica finishes changes of settings that a dead replica has begun. */
 const RESUME_INTERVAL_MS = 2_000;
 
-/** Settings of pools. The scripts read them from Redis, so all replicas apply a change at once. */
+/** Settings of pools. Transitions read the settings in Redis, so a change holds in all replicas at once. */
 @Injectable()
 export class PoolSettingsService {
   private readonly logger = new Logger(PoolSettingsService.name);
@@ -42,7 +42,7 @@ export class PoolSettingsService {
   }
 
   /**
-   * Restores an earlier version of the settings, but requires the weight version that was committed last.
+   * Restores an earlier version of the settings. If a weight version is required, requires the last committed version.
    * @throws BroomwagonError VERSION_NOT_FOUND, VERSION_MISMATCH, UNAVAILABLE
    */
   async rollBack(pool: string, { version, ifVersion }: RollbackPoolRequest): Promise<PoolSettingsReply> {
@@ -53,7 +53,7 @@ export class PoolSettingsService {
     }
     const [present] = versions;
     const settings = { ...found.settings };
-    // Training has continued since then: if the old weight version were required, every server would be quarantined.
+    // Training has continued since the earlier version: no server has the old weight version any more.
     const hasGate = settings.requiredWeightVersion ?? present!.settings.requiredWeightVersion;
     if (hasGate !== undefined && weightVersion !== undefined) settings.requiredWeightVersion = weightVersion;
     return this.configure(pool, {
@@ -63,13 +63,13 @@ export class PoolSettingsService {
     });
   }
 
-  /** Finishes a change of settings that a replica started and did not finish. @throws BroomwagonError UNAVAILABLE */
+  /** Finishes a change of settings that a dead replica has begun. @throws BroomwagonError UNAVAILABLE */
   @InEachPool('settings', RESUME_INTERVAL_MS)
   async resume(pool: string): Promise<void> {
     await this.apply(pool, await this.settings.settings(pool));
   }
 
-  /** Scores every server for the new settings, page by page; then the new policy is used. */
+  /** Scores every server for the new settings, page by page. Only then the pool uses the new policy. */
   private async apply(pool: string, stored: StoredSettings): Promise<StoredSettings> {
     if (stored.isScored) return stored;
     for await (const page of this.servers.pages('rescore', pool)) this.waiters.sendAll(pool, page);

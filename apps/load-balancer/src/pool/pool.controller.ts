@@ -16,7 +16,7 @@ import { PoolDirectory, PoolStore } from '@broomwagon/state';
 import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 import { PoolSettingsService } from './pool-settings.service';
 
-/** The operations `pool.*`, without `pool.delete`, which the coordinator has. */
+/** The operations `pool.*`, except the operations of PoolController of the coordinator. */
 @Controller()
 export class PoolController {
   constructor(

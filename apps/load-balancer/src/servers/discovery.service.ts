@@ -23,23 +23,23 @@ interface Found extends ListedEngine {
 }
 
 /**
- * Discovery: the pool follows the engines that its sources list (a static list, Kubernetes). Ready engines are probed
- * and registered, again after a restart; servers of engines that are not ready, terminate or are no longer listed get
- * no new leases, at once when a source reports the change. Safe in all replicas, because each change is idempotent and
- * concerns one listed engine.
+ * Registers and ends servers as sources list their engines (a static list, Kubernetes). A ready engine is asked and
+ * registered, also after a restart. A server gets no new leases when its engine is not ready, terminates or is no
+ * longer listed; a source may report such a change at once. All replicas may do so at once: each change is idempotent
+ * and concerns one engine.
  */
 @Injectable()
 export class DiscoveryService implements OnModuleDestroy {
   private readonly logger = new Logger(DiscoveryService.name);
   private readonly unreachable = new Set<string>();
   private readonly leftOut = new Set<string>();
-  /** Ready engines of the latest lists. */
+  /** Names of the engines that the latest lists show as ready. */
   private ready = new Set<string>();
   private readonly stopped = new AbortController();
-  /** A source has reported a change that no run of `followChanges` has read yet. */
+  /** A source has reported a change, and `followChanges` has not read the sources since. */
   private isChanged = false;
   private following: Promise<void> | undefined;
-  /** Resolves with the last call of `followLists`. */
+  /** Resolves when the last call of `followLists` has ended. */
   private lastRead: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -58,7 +58,7 @@ export class DiscoveryService implements OnModuleDestroy {
     await this.following;
   }
 
-  /** Reads all sources; the first error is thrown at the end. */
+  /** Reads all sources, and registers ready engines. @throws the first error of a source, at the end */
   @Periodically('discovery', (config: LoadBalancerConfig) => config.probeIntervalMs, { isImmediate: true })
   async discoverAll(signal: AbortSignal): Promise<void> {
     if (this.sources.all.length === 0) return;
@@ -74,7 +74,7 @@ export class DiscoveryService implements OnModuleDestroy {
     this.following ??= this.followChanges().finally(() => (this.following = undefined));
   }
 
-  /** Ends leases only: engines that are ready are registered by the next run. */
+  /** Ends new leases after a reported change. The next run of `discoverAll` registers ready engines. */
   private async followChanges(): Promise<void> {
     while (this.isChanged && !this.stopped.signal.aborted) {
       this.isChanged = false;
@@ -85,8 +85,8 @@ export class DiscoveryService implements OnModuleDestroy {
   }
 
   /**
-   * Reads the lists and ends leases by them, one call after the other, so that no change by an older list follows a
-   * newer one.
+   * Reads the lists and ends new leases on servers. Calls run one after the other, so that an older list never undoes a
+   * newer list.
    */
   private followLists(signal: AbortSignal): Promise<ReadLists> {
     const read = this.lastRead.then(() => this.readLists(signal));
@@ -111,7 +111,7 @@ export class DiscoveryService implements OnModuleDestroy {
     this.ready = new Set(ready.map(toName));
     const known = await this.knownServers();
     const named = new Set(listed.map(({ serverId }) => serverId));
-    // A source that could not be read may list the other servers.
+    // When a source could not be read, a server that no other source lists stays as it is.
     const judged = errors.length === 0 ? known : known.filter(({ serverId }) => named.has(serverId));
     await this.endLeases(listed, judged);
     return { ready, errors };
@@ -154,7 +154,7 @@ export class DiscoveryService implements OnModuleDestroy {
       await change();
       this.logger.log({ serverId }, message);
     } catch (error) {
-      // The server was removed, or another engine is listed under its address by now.
+      // The server was removed, or another engine has its address now.
       if (isBroomwagonError(error, 'SERVER_NOT_FOUND') || isBroomwagonError(error, 'FENCED')) return;
       this.logger.warn({ serverId, err: error }, 'The list of engines was not followed; the next run repeats it');
     }
@@ -166,7 +166,7 @@ export class DiscoveryService implements OnModuleDestroy {
     try {
       const apiKey = this.config.findEngineKey(pool);
       const engine = await readRegistration(url, { signal, apiKey, access: this.access });
-      // The list has changed while the engine was asked.
+      // The engine is not listed any more since it was asked.
       if (!this.ready.has(toName(found))) return;
       const { state } = await this.servers.register(pool, { ...engine, maxInflight }, identity);
       if (!this.ready.has(toName(found))) this.followSoon();

@@ -9,15 +9,15 @@ import {
 } from '@broomwagon/engines';
 import { LoadBalancerConfig } from '../load-balancer.config';
 
-/** An engine, and the pool whose key it gets. */
+/** An engine in a pool. Calls use the API key of the pool. */
 export type PoolEngine = Pick<ServerStatus, 'dialect' | 'endpoint'> & { pool: string };
 
-/** Statuses of a server without the route. */
+/** HTTP statuses by which a web server says that a route does not exist. */
 const NO_ROUTE = new Set([404, 405, 410, 501]);
-/** Maximum adapters that are kept; above it the oldest adapter is removed. */
+/** Maximum adapters that are kept. A further adapter replaces the oldest adapter. */
 const MAX_ADAPTERS = 16_384;
 
-/** The engines of all pools: their health and reports, and the adapters for other calls. */
+/** Asks the engines of all pools for health and reports, and keeps their adapters. */
 @Injectable()
 export class EngineHealth {
   private readonly adapters = new Map<string, EngineAdapter>();
@@ -28,8 +28,8 @@ export class EngineHealth {
   ) {}
 
   /**
-   * True when the endpoint answers within `timeoutMs`. A refusal (4xx) counts as an answer, but a missing route does
-   * not: every engine has a route for its health. Never throws.
+   * True when the health route answers within `timeoutMs`, also with a refusal (4xx). A missing route is no answer,
+   * because every engine has a health route. Never throws.
    */
   async answers(server: PoolEngine, timeoutMs: number): Promise<boolean> {
     try {
@@ -41,7 +41,7 @@ export class EngineHealth {
     }
   }
 
-  /** Load, start and weights that the engine reports within `timeoutMs`. Never throws. */
+  /** The report of an engine: load, start, weights, models. Empty after `timeoutMs`. Never throws. */
   report(server: PoolEngine, timeoutMs: number): Promise<EngineReport> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, timeoutMs, {});

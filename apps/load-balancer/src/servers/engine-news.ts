@@ -13,7 +13,7 @@ export function isNews(server: ServerStatus, report: EngineReport): boolean {
   return isOtherStart(server, report) || isConfirmed || isOtherVersion || hasOtherModels;
 }
 
-/** Whether the report may be of another start of the engine; the transition decides. */
+/** Whether the report may come from another start of the engine. The transition that stores the report decides. */
 export function isOtherEngine(server: ServerStatus, report: EngineReport): boolean {
   const { models } = report;
   const hasNoKnownModel =
@@ -26,8 +26,8 @@ function isOtherStart({ engineStartedAtSeconds }: ServerStatus, { startedAtSecon
 }
 
 /**
- * Whether the report changes the weight version of the server. The first report after a trainer set the version does
- * not.
+ * Whether the report changes the weight version of the server. After a trainer has set the version, the first report
+ * of the engine changes nothing.
  */
 export function namesWeights(server: ServerStatus, version: number): boolean {
   const { engineWeightVersion: known, weightVersion, unconfirmedWeightVersion } = server;

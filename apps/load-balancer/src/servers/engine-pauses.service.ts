@@ -4,22 +4,22 @@ import { splitPages, PoolDirectory, WeightStore, type EngineStep } from '@broomw
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
-/** Maximum delay of a resume after the change of weights has ended. */
+/** Interval of pause and resume calls, milliseconds: the maximum delay of a resume after a change of weights. */
 const TELL_INTERVAL_MS = 100;
 /** Maximum engines called at once. */
 const ENGINES_AT_ONCE = 64;
-/** Maximum duration of a call of an engine. */
+/** Maximum duration of a call of an engine, milliseconds. */
 const CALL_MS = 10_000;
 
 /**
- * Pauses engines while the weights of their pool change, if the engines support it, and resumes them afterwards, also
- * when their server was removed. Any replica repeats a call that was not confirmed; repeating both calls is harmless. A
- * pause belongs to the engine: an engine of two pools is resumed when neither pool pauses it.
+ * Pauses engines that support pauses while the weights of their pool change. Resumes the engines afterwards, also when
+ * their server was removed. Any replica repeats a call that was not confirmed: a repeat changes nothing. An engine of
+ * two pools is resumed when neither pool needs the pause.
  */
 @Injectable()
 export class EnginePausesService {
   private readonly logger = new Logger(EnginePausesService.name);
-  /** Engines that this replica has paused and not resumed, by pool: Redis may lose the record of a pause. */
+  /** Engines that this replica has paused and not resumed, by pool. Redis may lose its record of a pause. */
   private readonly paused = new Map<string, Map<string, EngineStep>>();
 
   constructor(
@@ -44,7 +44,7 @@ export class EnginePausesService {
     this.alarms.look(pool, 'engine-pauses', overdue > 0 ? 'engines-paused' : undefined, message, { overdue });
   }
 
-  /** Records engines without a record as engines to resume: Redis lost the record, or another replica resumed them. */
+  /** Records paused engines without a record in Redis as engines to resume: Redis may have lost the record. */
   private async recordLost(pool: string): Promise<void> {
     const known = this.paused.get(pool);
     for (const page of splitPages([...(known?.values() ?? [])])) {
@@ -54,7 +54,7 @@ export class EnginePausesService {
     if (known?.size === 0) this.paused.delete(pool);
   }
 
-  /** Returns the number of engines whose resume has failed for a minute. */
+  /** Resumes engines. @returns the number of engines that could not be resumed for a minute */
   private async resumeAll(pool: string): Promise<number> {
     let overdue = 0;
     for await (const page of this.weights.pages('engineResumes', pool)) {
@@ -89,7 +89,7 @@ export class EnginePausesService {
 
   private async resume(pool: string, step: EngineStep): Promise<void> {
     try {
-      // The other pool resumes the engine when its change ends.
+      // If another pool pauses the engine too, that pool resumes the engine when its change of weights ends.
       if (!(await this.isHeldElsewhere(pool, step))) await this.engines.getAdapter({ ...step, pool }).resume();
       await failpoint('load-balancer.engine.after-resume');
       await this.weights.engineTold(pool, step, CALL_MS);

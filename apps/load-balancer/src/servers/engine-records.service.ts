@@ -16,9 +16,9 @@ import { missingFeatures } from './missing-features';
 import { PrefixCachesService } from './prefix-caches.service';
 import type { ProbedServer } from './probe-lanes';
 
-/** Pause between two refreshes of a pool, and maximum time of each report in them, milliseconds. */
+/** Minimum time between two refreshes of a pool, and maximum time for the report of an engine, milliseconds. */
 const REFRESH_MS = 1_000;
-/** Maximum engines that describe themselves at once; the others follow in the next rounds. */
+/** Maximum engines asked for their description at once. Further engines are asked at the next probes. */
 const DESCRIBED_AT_ONCE = 256;
 
 /** Records the reports of engines. A new start of an engine discards the state of the previous start. */
@@ -28,7 +28,7 @@ export class EngineRecordsService implements OnModuleDestroy {
   private readonly describing = new Set<string>();
   private readonly recording = new Set<string>();
   private readonly resetting = new Set<string>();
-  /** Servers whose engines answer but do not describe themselves, with the reason that was logged. */
+  /** Servers whose engines answer without a description of themselves, each with the reason in the log. */
   private readonly undescribed = new Map<string, string>();
   /** Latest refresh of each pool. */
   private readonly refreshes = new Map<string, { startedAt: number; done: Promise<void> }>();
@@ -64,7 +64,7 @@ export class EngineRecordsService implements OnModuleDestroy {
     return load && { serverId: server.serverId, epoch: server.epoch, ...load };
   }
 
-  /** Asks again for the reset of a prefix cache that the engine refused, or that a change of weights requires. */
+  /** Resets the prefix cache of a server with `pendingWeightVersion`. */
   private async takePending(pool: string, { serverId, epoch, pendingWeightVersion }: ServerStatus): Promise<void> {
     const emptiedSinceMs = await this.caches.resetPending(pool, serverId, pendingWeightVersion!);
     if (emptiedSinceMs !== undefined) await this.change(pool, { serverId, epoch, emptiedSinceMs });
@@ -92,8 +92,8 @@ export class EngineRecordsService implements OnModuleDestroy {
   }
 
   /**
-   * Asks engines to describe themselves, in the background; pending and failed servers become ready only then. Skips
-   * engines that are being asked.
+   * Asks engines to describe themselves, in the background. A pending or failed server becomes ready only after this
+   * description. Skips engines that are being asked.
    */
   describeAll(pool: string, servers: readonly ProbedServer[]): void {
     for (const server of servers) {
@@ -102,7 +102,7 @@ export class EngineRecordsService implements OnModuleDestroy {
     }
   }
 
-  /** @returns the state of the server afterwards; undefined if its engine did not describe itself. Never throws */
+  /** @returns the state of the server after the description; undefined without a description. Never throws */
   async describe(pool: string, server: ProbedServer): Promise<ServerState | undefined> {
     let state: ServerState | undefined;
     const work = async (): Promise<void> => {
@@ -166,7 +166,7 @@ export class EngineRecordsService implements OnModuleDestroy {
     }
   }
 
-  /** Updates a server; undefined when it was removed or registered again meanwhile: the next round probes it again. */
+  /** Updates a server. Undefined when the server was removed or registered again: the next probe asks again. */
   private async change(pool: string, update: ServerUpdate): Promise<ServerChange | undefined> {
     try {
       const change = await this.servers.update(pool, update);
@@ -178,7 +178,7 @@ export class EngineRecordsService implements OnModuleDestroy {
     }
   }
 
-  /** Runs the work once at a time for each server, so that slow engines do not delay the round. Never throws. */
+  /** Runs the work, unless the same work runs for the server, so that slow calls do not pile up. Never throws. */
   private async once(
     busy: Set<string>,
     pool: string,

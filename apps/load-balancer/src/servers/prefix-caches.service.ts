@@ -4,13 +4,13 @@ import { type ServerStart, WeightStore } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
-/** Callers that report a version give up after 5 seconds, and `server.register` also waits for a first probe. */
+/** Maximum time of a reset, milliseconds. Callers wait for 5 s, in which `server.register` also probes the engine. */
 const RESET_TIMEOUT_MS = 3_000;
 
 /**
- * Prevents that cache entries computed with other weights are used again. Requests carry the salt of their lease, which
- * changes with the weights. For an engine without salts, the prefix cache is reset before the reported weights of its
- * server count; until then the server takes no leases.
+ * Prevents the use of cache entries of other weights. A request carries the salt of its lease, which changes with the
+ * weights. An engine without salts must reset its prefix cache before the reported weights count. Until the reset, its
+ * server takes no leases.
  */
 @Injectable()
 export class PrefixCachesService {
@@ -23,10 +23,10 @@ export class PrefixCachesService {
   ) {}
 
   /**
-   * Whether the server may count as a server of these weights. False when its engine has no salts and did not reset its
-   * cache. An engine without a route for a reset is not called.
-   * @param by `start`: the start that is being registered (another start has no cache of older weights); `isLoad`: the
-   * reporter may have loaded other weights under the same version
+   * Whether the reported weights of a server count. False when its engine has no salts and has not reset its cache. An
+   * engine without a route for a reset is not called.
+   * @param by `start`: the start that is being registered, since a new start has no cache of older weights; `isLoad`:
+   *   the caller may have loaded other weights under the same version
    * @throws BroomwagonError UNAVAILABLE
    */
   async mayTake(
@@ -44,7 +44,7 @@ export class PrefixCachesService {
   }
 
   /**
-   * Asks again for the reset of a server with `pendingWeightVersion`.
+   * Repeats the reset for a server with `pendingWeightVersion`.
    * @returns `emptiedSinceMs` of the update that ends the wait; undefined when the engine has not reset its cache
    * @throws BroomwagonError UNAVAILABLE
    */

@@ -5,16 +5,16 @@ import type { EngineHealth } from './engine-health';
 /** A server to probe, and its epoch. */
 export type ProbedServer = Pick<ServerStatus, 'serverId' | 'epoch' | 'endpoint' | 'dialect'>;
 
-/** Maximum probes of the fast lane under way at once. */
+/** Maximum probes of the fast lane at once. */
 const FAST_AT_ONCE = 64;
-/** Maximum probes under way at once of servers that did not answer the last time; each holds a connection. */
+/** Maximum probes at once of servers that did not answer their last probe. Each such probe holds a connection. */
 const HANGING_AT_ONCE = 512;
-/** Time after which a probe in the fast lane gives its place to the next one. */
+/** Time after which a probe in the fast lane gives its place to the next server, milliseconds. */
 const PROMPT_MS = 200;
 
 /** Maximum times of probes, milliseconds. */
 export interface ProbePatience {
-  /** Time in the fast lane; a slower server is asked in the slow lane from then on. */
+  /** Time in the fast lane. The next probe of a slower server is in the slow lane. */
   fastMs: number;
   /** Time in the slow lane. */
   slowMs: number;
@@ -24,16 +24,16 @@ interface SlowServer {
   pool: string;
   server: ProbedServer;
   /**
-   * Whether the last probe was answered, but late, possibly because this process was slow. Such a server does not wait
-   * for hanging servers.
+   * Whether the last probe got a late answer, for example because this process was slow. Such a server does not wait
+   * for servers without an answer.
    */
   answered: boolean;
 }
 
 /**
- * Probes in two lanes, so that hanging servers do not delay the others: servers that answer promptly are probed in each
- * round; the others are probed apart, with a longer timeout and a separate bound, because an engine that answers late
- * is slow, not dead. No server is probed twice at once.
+ * Probes servers in two lanes, so that servers without an answer do not delay the other servers. A server that answers
+ * promptly is probed in the fast lane, in each round. Any other server is probed in the slow lane, with a longer
+ * timeout, because a late engine may be slow, not dead. A server has at most one probe at once.
  */
 export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   private readonly underWay = new Set<string>();
@@ -41,14 +41,14 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   private readonly slow = new Map<string, SlowServer>();
   private hangingUnderWay = 0;
 
-  /** @param onLate called for an answer that came too late for the caller of {@link ask} */
+  /** @param onLate called for an answer that came after {@link ask} or {@link answers} had returned */
   constructor(
     private readonly health: EngineHealth,
     private readonly patience: ProbePatience,
     private readonly onLate: (pool: string, server: ProbedServer) => void,
   ) {}
 
-  /** Probes the servers that are not in the slow lane. @returns servers that answered promptly. Never throws. */
+  /** Probes the servers of the fast lane. @returns servers that answered promptly. Never throws. */
   async ask(pool: string, servers: readonly Server[]): Promise<Server[]> {
     const due = servers.filter((server) => {
       const name = buildLaneKey(pool, server);
@@ -82,7 +82,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
     return Promise.race([answer, place]);
   }
 
-  /** Probes the slow lane of the pool, within its bound. @param there all servers of the pool */
+  /** Probes servers of the slow lane in the background. @param there all servers of the pool */
   askSlow(pool: string, there: readonly ProbedServer[]): void {
     const names = new Set(there.map((server) => buildLaneKey(pool, server)));
     for (const [name, slow] of this.slow) {
@@ -111,7 +111,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   }
 }
 
-/** Name of a probed server with its epoch: an answer of an earlier start does not count for the next one. */
+/** Key of a server with its epoch, so that an answer of an earlier start does not count for a later start. */
 function buildLaneKey(pool: string, { serverId, epoch, endpoint }: ProbedServer): string {
   return `${pool} ${serverId} ${epoch} ${endpoint}`;
 }

@@ -13,16 +13,16 @@ import { EngineHealth } from './engine-health';
 import { EngineRecordsService } from './engine-records.service';
 import { ProbeLanes, type ProbedServer } from './probe-lanes';
 
-/** Maximum time of a prompt answer. */
+/** Upper limit of `roundMs`, milliseconds. */
 const MAX_ROUND_MS = 1_000;
-/** Maximum time that a registration waits for the first answer. */
+/** Maximum time that a registration waits for the first answer, milliseconds. */
 const FIRST_PROBE_MS = 1_000;
-/** Minimum time from one probe out of turn to the next. */
+/** Minimum time between two probes out of turn, milliseconds. */
 const SOON_MS = 500;
 
 /**
- * Probes servers: an answer counts as a heartbeat, and a transition marks silent servers. So all replicas may probe at
- * once, and a replica that cannot reach an engine does not make its server suspect.
+ * Probes servers. An answer to any replica counts as a heartbeat, and only a transition marks silent servers. So all
+ * replicas may probe at once, and a replica that alone cannot reach an engine does not make its server suspect.
  */
 @Injectable()
 export class ProbeService implements OnModuleDestroy {
@@ -66,7 +66,7 @@ export class ProbeService implements OnModuleDestroy {
     this.stopped = true;
   }
 
-  /** Probes every server of the pool once, then reviews the silent ones. */
+  /** Probes every server of the pool once, then reviews silent servers. */
   @InEachPool('probe', (config: LoadBalancerConfig) => config.probeIntervalMs)
   async probe(pool: string): Promise<void> {
     const probed: ServerStatus[] = [];
@@ -97,7 +97,7 @@ export class ProbeService implements OnModuleDestroy {
     await this.storeLoads(pool, await Promise.all(loads));
   }
 
-  /** Probes every server of the pool out of turn, because most of them fail calls. */
+  /** Probes every server of the pool out of turn: most servers fail calls now. */
   soon(pool: string): void {
     if (this.stopped || this.probedSoon.has(pool)) return;
     this.probedSoon.add(pool);
@@ -105,7 +105,7 @@ export class ProbeService implements OnModuleDestroy {
     this.probe(pool).catch((error: unknown) => this.logger.warn({ err: error, pool }, 'The probes failed'));
   }
 
-  /** Probes a server that has just been registered. @returns its state after a second at most */
+  /** Probes a server that has just been registered, for a second at most. @returns the state of the server */
   async first(pool: string, server: ProbedServer): Promise<ServerState> {
     const end = new AbortController();
     const late = delay(FIRST_PROBE_MS, 'pending' as const, { signal: end.signal }).catch(() => 'pending' as const);
@@ -133,7 +133,7 @@ export class ProbeService implements OnModuleDestroy {
     this.metrics.drift(pool, drifts);
   }
 
-  /** Records answers. @returns the states of servers that are registered */
+  /** Records answers as heartbeats. @returns the states of the servers that are registered */
   private async recordProbes(pool: string, servers: readonly ProbedServer[]): Promise<HeartbeatResult | undefined> {
     if (this.stopped) return undefined;
     const reply = await this.servers.recordProbes(pool, [...new Set(servers.map(({ serverId }) => serverId))]);
@@ -146,7 +146,7 @@ export class ProbeService implements OnModuleDestroy {
     return reply;
   }
 
-  /** Reviews silent servers: two missed probes make a server suspect, and a late answer makes it ready again. */
+  /** Reviews silent servers: two missed probes make a server suspect, and a later answer makes the server ready. */
   private async review(pool: string): Promise<void> {
     const limits = {
       suspectAfterMs: 2 * this.config.probeIntervalMs,

@@ -40,8 +40,8 @@ export class ServersService {
   ) {}
 
   /**
-   * Waits for the first answer of a new start, for one second at most. New room goes to waiters.
-   * @param listedAs identity of the engine in the list that found it; settings of a known server override the request
+   * Registers a server. Waits for the first answer of a new start, for one second at most. Waiters get the new room.
+   * @param listedAs identity of an engine that a source lists. Its registration changes no settings of a known server
    * @throws BroomwagonError VALIDATION_FAILED for an address outside the allow-list, SERVER_ID_TAKEN, UNAVAILABLE
    */
   async register(pool: string, request: RegisterServerRequest, listedAs?: string): Promise<RegisterServerReply> {
@@ -84,7 +84,7 @@ export class ServersService {
     };
   }
 
-  /** Empty when the reported version may be taken; else the change without the version, and the fields of the reply. */
+  /** Fields that replace the reported version in change and reply while the version may not count; otherwise empty. */
   private async takenVersion(
     pool: string,
     { serverId, weightVersion }: { serverId: string; weightVersion?: number },
@@ -106,7 +106,7 @@ export class ServersService {
   }
 
   /**
-   * Cordons or uncordons a server; uncordoning also cancels a drain.
+   * Cordons a server, or ends its cordon and its drain.
    * @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE
    */
   async cordon(pool: string, serverId: string, cordoned: boolean): Promise<ServerChangeReply> {
@@ -115,7 +115,7 @@ export class ServersService {
 
   /**
    * Starts a drain, which UpkeepService ends.
-   * @param listedAs identity of the engine in the list that drains it: another engine under this name is not drained
+   * @param listedAs identity of the listed engine: if another engine has this server id now, it is not drained
    * @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE; FENCED with listedAs
    */
   async drain(pool: string, request: DrainServerRequest, listedAs?: string): Promise<ServerChangeReply> {
@@ -123,14 +123,14 @@ export class ServersService {
   }
 
   /**
-   * Keeps new requests from a server until its next registration by a list.
+   * Gives a server no new requests until its engine is listed as ready and registered again.
    * @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE
    */
   async withhold(pool: string, server: { serverId: string; listedAs: string }): Promise<ServerChangeReply> {
     return this.changed(pool, await this.store.withhold(pool, { ...server, withheld: true }));
   }
 
-  /** Waiters of a server that takes no leases now are moved by the sweep. */
+  /** Sends the answers of a change. If the server takes no leases now, the sweep moves its waiters. */
   private changed(pool: string, { answers, servers, more, ...reply }: ServerChange): ServerChangeReply {
     this.waiters.sendAll(pool, { answers, servers, more });
     this.sweeper.soon(pool);
@@ -148,7 +148,7 @@ export class ServersService {
     return reply;
   }
 
-  /** Two transitions, each safe to repeat: a repeat completes a quarantine that stopped after the first transition. */
+  /** Cordons and fences a server. A repeat completes a quarantine that stopped between the two transitions. */
   async quarantine(pool: string, { serverId, reason }: QuarantineServerRequest): Promise<FenceServerReply> {
     const { epoch } = await this.cordon(pool, serverId, true);
     return this.fence(pool, { serverId, epoch, reason });

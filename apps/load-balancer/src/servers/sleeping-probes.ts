@@ -6,7 +6,7 @@ import { ProbeService } from './probe.service';
 
 const INTERVAL_MS = 30_000;
 
-/** Probes the servers of sleeping pools, which have failed, less often than the servers of other pools. */
+/** Probes the servers of sleeping pools, less often than the servers of other pools. */
 @Injectable()
 export class SleepingProbes {
   constructor(

@@ -6,8 +6,8 @@ import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 
 /**
- * Returns the leases of expired worker and server epochs and moves the waiters of lost servers, page by page. Can be
- * interrupted at any page, and is safe in all replicas at once.
+ * Returns the leases of expired worker and server epochs, and moves the waiters of lost servers, page by page. A sweep
+ * may stop at any page, and all replicas may sweep at once.
  */
 @Injectable()
 export class SweepService {
@@ -20,7 +20,7 @@ export class SweepService {
     private readonly metrics: LoadBalancerMetrics,
   ) {}
 
-  /** Sweeps the pool in the background; after an error the next periodic run continues. */
+  /** Sweeps the pool in the background. After an error the next periodic sweep continues. */
   soon(pool: string): void {
     this.sweep(pool).catch((error: unknown) => this.logger.warn({ err: error, pool }, 'The sweep failed'));
   }

@@ -10,7 +10,7 @@ const SESSIONS_INTERVAL_MS = 30_000;
 const POOLS_INTERVAL_MS = 5_000;
 const SLEEPING_INTERVAL_MS = 30_000;
 const TOTALS_INTERVAL_MS = 5_000;
-/** Time without a check of workers after which silent workers may be the effect of an outage: no worker expires. */
+/** After this time without a check of workers, milliseconds, no worker expires: an outage may have silenced all. */
 const OUTAGE_AFTER_MS = 10_000;
 const upkeepInterval = (config: LoadBalancerConfig): number => config.upkeepIntervalMs;
 
@@ -47,7 +47,7 @@ export class UpkeepService {
     this.metrics.totals(pool, await this.pools.status(pool));
   }
 
-  /** Ends a pause whose caller did not end it; the engines are resumed by EnginePausesService. */
+  /** Ends a pause of the pool at its deadline. EnginePausesService resumes the engines. */
   @InEachPool('end-pauses', upkeepInterval)
   async endPauses(pool: string): Promise<void> {
     const { paused: _, changed, ...waiting } = await this.pools.pause(pool, { paused: false, overdueOnly: true });

@@ -4,13 +4,12 @@ import { InEachPool } from '@broomwagon/platform';
 import { toLeaseGrant, toRefusal, WaiterStore, type WaiterAnswers } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 
-/** Maximum delay of the answer after the deadline of a waiter. */
+/** Interval of expiries, milliseconds: the maximum delay of an answer after the deadline of a waiter. */
 const EXPIRE_INTERVAL_MS = 100;
 
 /**
- * Sends the answers of parked acquires to their inboxes. A transition removes a waiter and returns its answer, so the
- * process that ran the transition sends the answer. If that process dies first, the caller repeats its call and gets
- * the lease as `repeated`.
+ * Answers parked acquires. A transition removes a waiter and returns the answer, which the process of the transition
+ * sends. If this process dies first, the caller repeats its call and gets the lease as `repeated`.
  */
 @Injectable()
 export class WaiterAnswersService {
@@ -35,12 +34,12 @@ export class WaiterAnswersService {
     }
   }
 
-  /** Sends the answers; while one transition could not grant all free places, grants the others in the background. */
+  /** Sends the answers of a transition. If the transition has left free places, grants them in the background. */
   sendAll(pool: string, reply: WaiterAnswers): void {
     this.send(reply);
     if (!reply.more) return;
     this.grant(pool).catch((error: unknown) => {
-      // The next run of `expire` grants them.
+      // The next run of `expire` grants the acquires.
       this.logger.warn({ err: error, pool }, 'Further waiting acquires could not be granted');
     });
   }
@@ -53,7 +52,7 @@ export class WaiterAnswersService {
       this.send(page);
       left = page.waiting;
     }
-    // A free place and a waiter exist together only if a process died before it granted.
+    // A process may have died before it granted a free place.
     if (left > 0) await this.grant(pool);
   }
 

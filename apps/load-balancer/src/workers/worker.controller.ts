@@ -26,7 +26,7 @@ export class WorkerController {
     private readonly config: LoadBalancerConfig,
   ) {}
 
-  /** Starts a new epoch, which ends the previous one; a repeat gets the same epoch. */
+  /** Starts a new epoch, which ends the previous epoch. A repeat gets the same epoch. */
   @Operation('worker.register')
   async register({ ttlMs = this.config.workerTtlMs, ...body }: RegisterWorkerRequest, { pool }: MessageContext) {
     this.checkTtl(body.workerId, ttlMs);
@@ -48,7 +48,7 @@ export class WorkerController {
     return this.workers.sync(pool, body);
   }
 
-  /** Leases of the epoch are returned at once. */
+  /** Ends the epoch of a worker, and returns its leases at once. */
   @Operation('worker.deregister')
   async deregister(body: DeregisterWorkerRequest, { pool }: MessageContext) {
     const reply = await this.workers.deregister(pool, body);
@@ -61,7 +61,7 @@ export class WorkerController {
     return this.inspections.workers(pool, body);
   }
 
-  /** Warns of each new shortest time to live for which this service notices a dead link too late. */
+  /** Warns if this service notices a dead link only after `ttlMs`, once for each new shortest `ttlMs`. */
   private checkTtl(workerId: string, ttlMs: number): void {
     const silenceMs = linkSilenceMs(this.config.workerTtlMs);
     if (ttlMs >= this.shortestTtlMs || outlivesSilentLink(ttlMs, silenceMs)) return;

@@ -17,7 +17,7 @@ const MESSAGES = {
 
 /**
  * Removes payloads without an owner. Removes nothing when Redis may not know all owners: Redis is empty, too many
- * owners are missing, or another deployment uses the same store. All replicas may sweep at once.
+ * payloads have no owner, or another deployment uses the same store. All replicas may sweep at once.
  */
 @Injectable()
 export class OrphanSweepService {

@@ -5,7 +5,7 @@ import { HeldLeases, WorkerSession } from '@broomwagon/generation';
 import { ContractPipe } from '@broomwagon/messaging';
 import { AttemptRegistry } from './attempt-registry';
 
-/** Receives the abort commands of this worker, at least once each; `request.fail` of each attempt confirms them. */
+/** Receives abort commands to this worker, each at least once. `request.fail` of an attempt confirms its command. */
 @Controller()
 export class AttemptAbortController {
   constructor(
@@ -16,7 +16,7 @@ export class AttemptAbortController {
 
   @MessagePattern(workerCommandSubject('*', '{workerId}', 'abort'))
   abort(@Payload(new ContractPipe(AbortAttemptsCommand)) command: AbortAttemptsCommand): { stopped: number } {
-    // The attempts of another epoch have ended.
+    // A command for another epoch has nothing to stop: the attempts of that epoch have ended.
     if (this.session.current()?.workerEpoch !== command.workerEpoch) return { stopped: 0 };
     const { attempts, leases, cause } = command;
     const stopped = attempts.filter(({ requestId, attempt }) => this.registry.stop(requestId, attempt, cause));

@@ -22,11 +22,11 @@ export interface AttemptInput {
   prompt: Prompt;
   /** Tokens of earlier attempts; undefined for a fresh start. */
   made?: MadeTokens & { tokenCount: number };
-  /** End of the text of `made` that the last segment holds back from its text, since a stop text may begin with it. */
+  /** End of the earlier text that the last segment holds back, since a stop text may begin there. */
   heldText?: string;
 }
 
-/** The tokens of an earlier attempt are missing or cannot be read: they must be generated again. */
+/** The tokens of an earlier attempt are missing or cannot be read, and must be generated again. */
 export class MissingSegmentError extends Error {
   constructor(
     readonly ref: string,
@@ -56,7 +56,7 @@ export class AttemptLoader {
       [claim.promptRef, ...claim.segments.map((segment) => segment.ref)].map((ref) => this.read(ref, signal)),
     );
     const promptValue: Prompt = unwrapSettled(prompt!);
-    // A prompt given by reference has not been checked before.
+    // A prompt that its trainer has stored itself is checked only here.
     const fault = findPromptFault(promptValue);
     if (fault) {
       const reason = `The payload ${claim.promptRef} is not a prompt: ${fault.field} ${fault.reason}`;
@@ -92,7 +92,7 @@ export class AttemptLoader {
       const value: unknown = JSON.parse(bytes.toString('utf8'));
       if (typeof value === 'object' && value !== null) return value;
     } catch {
-      // Reported below.
+      // The error below reports invalid JSON.
     }
     throw new BroomwagonError('VALIDATION_FAILED', `The payload ${ref} is not a JSON object`);
   }

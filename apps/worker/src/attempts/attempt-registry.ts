@@ -4,7 +4,7 @@ import type { AttemptId, Claim } from '@broomwagon/contracts';
 import { HeldAttempts, type StopCause, type WorkerEpoch } from '@broomwagon/generation';
 import { Attempt, attemptKey } from './attempt';
 
-/** Maximum stops of unknown attempts that are kept; above it the oldest stop is removed. */
+/** Maximum stops of unknown attempts that are kept. A further stop replaces the oldest stop. */
 export const MAX_TOMBSTONES = 4_096;
 
 /** All attempts of this worker, and the stops that arrived before their attempt. */
@@ -14,7 +14,7 @@ export class AttemptRegistry extends HeldAttempts {
   private readonly tombstones = new Map<string, StopCause>();
   private readonly ends = new EventEmitter();
 
-  /** Adds an attempt, stopped if its stop arrived first. Undefined when the attempt is held already. */
+  /** Adds an attempt, and stops it if its stop arrived first. Undefined when the attempt is held already. */
   admit(claim: Claim, worker: WorkerEpoch): Attempt | undefined {
     const attempt = new Attempt(claim, worker);
     if (this.held.has(attempt.key)) return undefined;
@@ -28,8 +28,8 @@ export class AttemptRegistry extends HeldAttempts {
   }
 
   /**
-   * Stops an attempt. If the attempt is not held, its claim may be on its way: the stop is kept and takes effect when
-   * the claim arrives. True when the attempt was held.
+   * Stops an attempt. True when the attempt was held. Otherwise its claim may still arrive, so the stop is kept for the
+   * claim.
    */
   stop(requestId: string, attempt: AttemptId, cause: StopCause): boolean {
     const key = attemptKey(requestId, attempt);

@@ -16,14 +16,14 @@ import type { Attempt } from './attempt';
 
 /** Maximum length of the message of `request.fail`, characters. */
 const MAX_MESSAGE_LENGTH = 1_000;
-/** Maximum INTERNAL answers to an end before it is reported as `unclaimed`. */
+/** Maximum INTERNAL answers to the report of an end. Then the attempt is reported as `unclaimed`. */
 const MAX_INTERNAL = 3;
-/** Maximum times that lost tokens are stored again. */
+/** Maximum number of times that lost tokens are stored again. */
 const MAX_STORED_AGAIN = 3;
-/** Answers for a request that does not exist any more, e.g. because its round was closed. */
+/** Errors for a request that does not exist any more, for example because its round was closed. */
 const GONE = new Set<ErrorCode>(['ROUND_CLOSED', 'ROUND_NOT_FOUND', 'REQUEST_NOT_FOUND', 'JOB_NOT_FOUND']);
 
-/** Reasons that count as failures of the request; the others may be frequent and are not logged. */
+/** Reasons that are logged: they count as failures of the request. Other reasons may be frequent. */
 const COUNTED = new Set<FailReason>(['engine-error', 'engine-rejected', 'payload']);
 
 /** Whether the error means that the request does not exist any more. */
@@ -42,7 +42,7 @@ export interface Failure {
   message?: string;
 }
 
-/** The failure of a request that its engine has ended. */
+/** The failure of a request that the engine has ended by itself. */
 export function toEngineAbort({ serverId }: Lease): Failure {
   return { reason: 'engine-abort', retryable: true, message: `${serverId} ended the request without an abort` };
 }
@@ -60,9 +60,9 @@ export function toFailure(error: Error): Failure {
 }
 
 /**
- * Reports how an attempt ended, repeatedly until the call is answered or the deadline passes. An end that is refused,
- * or answered INTERNAL several times, is reported once more as `unclaimed`, with nothing but the attempt: the request
- * continues with the tokens of its last partial save, and the coordinator counts and caps such ends. Never throws.
+ * Reports how an attempt ended. Repeats the call until it is answered or its deadline passes. If the report is refused,
+ * or answered INTERNAL several times, reports the attempt as `unclaimed`: its request continues with the tokens of the
+ * last partial save. The coordinator limits the number of such ends. Never throws.
  */
 @Injectable()
 export class AttemptReporter {
@@ -73,7 +73,7 @@ export class AttemptReporter {
     private readonly config: WorkerConfig,
   ) {}
 
-  /** @param storeAgain stores the tokens again, if the payload store has lost them */
+  /** @param storeAgain stores the tokens again, called if the payload store has lost the tokens */
   async complete(
     attempt: Attempt,
     end: Pick<CompleteRequest, 'finishReason' | 'engineFinishReason'>,
@@ -133,7 +133,7 @@ export class AttemptReporter {
     return outcome;
   }
 
-  /** If this call fails too, the next reconciliation returns the attempt. */
+  /** Reports the attempt as `unclaimed`. If this call fails too, the next reconciliation returns the attempt. */
   private async sayUnclaimed(attempt: Attempt): Promise<void> {
     const body = { ...attempt.identity, reason: 'unclaimed' as const, retryable: true };
     await this.call('request.fail', body).catch((error: Error) =>

@@ -35,18 +35,18 @@ import { PartialSaver } from './partial-saver';
 import { PayloadGate } from './payload-gate';
 import { SegmentSaver } from './segment-saver';
 
-/** Maximum time that the end of an attempt waits for the answer to its release. */
+/** Maximum time that the report of an end waits for the answer to the release of the lease, milliseconds. */
 const RELEASE_HEAD_START_MS = 1_000;
 /** Runs one claimed request from its prompt to its end. */
 @Injectable()
 export class AttemptRunner {
   private readonly logger = new Logger(AttemptRunner.name);
   /**
-   * A granted server took no token ids. Only then do acquires require them: most pools have servers of one kind, and an
-   * acquire without constraints is the cheapest.
+   * A granted server took no token ids, so later acquires require them. Before that no acquire does: most pools have
+   * servers of one kind, and an acquire without constraints is the cheapest.
    */
   private metTextOnly = false;
-  /** A granted server had older weights than the round. Only then do acquires require a version. */
+  /** A granted server had older weights than the round, so later acquires require a weight version. */
   private metStale = false;
 
   constructor(
@@ -63,7 +63,7 @@ export class AttemptRunner {
     private readonly config: WorkerConfig,
   ) {}
 
-  /** Never throws; whatever happens, the attempt leaves the registry. */
+  /** Runs an attempt to its end, and removes it from the registry in any case. Never throws. */
   async run(attempt: Attempt): Promise<AttemptOutcome> {
     let outcome: AttemptOutcome = 'lost';
     this.metrics.running.set(this.registry.size);
@@ -79,9 +79,9 @@ export class AttemptRunner {
     return outcome;
   }
 
-  /** Reports a failure of the attempt, so that a request that always causes the defect fails at the cap. */
+  /** Reports a failure of the attempt. A request that always causes the defect fails after some failures. */
   private endAfterDefect(attempt: Attempt, { message }: Error): Promise<AttemptOutcome> {
-    // Changes nothing if the lease was released already.
+    // The call changes nothing if the lease was released already.
     void this.releaser.release(attempt, { acquireId: attempt.acquireId }, 'failed');
     return this.reporter.fail(attempt, { reason: 'engine-error', retryable: true, message });
   }
@@ -111,7 +111,7 @@ export class AttemptRunner {
     const wanted = {
       requestId,
       attempt: attempt.claim.attempt,
-      // Groups of two jobs may have one name, and share a pool.
+      // Two jobs of a pool may have groups with the same id.
       groupId: `${idPart(job)}/${idPart(groupId)}`,
       boundServerId,
       boundServerEpoch,
@@ -138,8 +138,8 @@ export class AttemptRunner {
   }
 
   /**
-   * Leaves a server that takes no token ids. The report is no failure: the next attempt acquires a server that takes
-   * token ids, or is answered that none does.
+   * Leaves a server that takes no token ids. The reason `no-server` is no failure of the request. The next attempt
+   * requires a server that takes token ids.
    */
   private leaveTextOnly(attempt: Attempt, { leaseId, serverId }: Lease): Promise<AttemptOutcome> {
     this.metTextOnly = true;
@@ -148,7 +148,7 @@ export class AttemptRunner {
     return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
   }
 
-  /** Like {@link leaveTextOnly}: the round does not train on tokens of older weights. */
+  /** Leaves a server with older weights than the round, as {@link leaveTextOnly} does. */
   private async leaveStale(attempt: Attempt, lease: Lease): Promise<AttemptOutcome> {
     this.metStale = true;
     const { leaseId, serverId, weightVersion } = lease;
@@ -164,7 +164,7 @@ export class AttemptRunner {
     this.metrics.tokens.inc(tokenCount);
 
     const outcome = toReleaseOutcome(generated);
-    // The place is released at once, also if the payload cannot be stored.
+    // The lease is released at once, because storing the payload may take long or fail.
     const released = this.releaser.release(attempt, { leaseId: lease.leaseId }, outcome, tokenCount);
     if (attempt.isExpired) return 'fenced';
 
@@ -195,8 +195,8 @@ export class AttemptRunner {
   }
 
   /**
-   * Delays the report of an attempt that ended badly, since its request is claimed again at once. A stop ends the
-   * delay.
+   * Delays the report of a failed attempt, because the request is claimed again at once after the report. A stop of the
+   * attempt ends the delay.
    */
   private async pause(attempt: Attempt, generated: Generated): Promise<void> {
     const { engineFailurePauseMs: baseMs } = this.config;
@@ -211,7 +211,7 @@ export class AttemptRunner {
     if (pauseMs > 0) await delay(pauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
   }
 
-  /** Streams from the engine, with partial saves; returns the tokens after any end. */
+  /** Streams tokens from the engine, with partial saves, until the stream ends for any reason. */
   private async generate(attempt: Attempt, input: AttemptInput, lease: Lease, tokens: TokenBuffer): Promise<Generated> {
     const request = generationRequest(attempt, input);
     const experts = RoutedExperts.of(input.prompt);
@@ -237,7 +237,7 @@ export class AttemptRunner {
     return generated;
   }
 
-  /** Saves held text of the last segment as a segment without tokens, since the response ends with it. */
+  /** Saves the held text of the last segment as a segment without tokens: the response ends with this text. */
   private async saveHeldText(attempt: Attempt, { heldText: text }: AttemptInput): Promise<Segment | undefined> {
     const last = attempt.claim.segments.at(-1);
     if (text === undefined || last === undefined) return undefined;
@@ -245,7 +245,7 @@ export class AttemptRunner {
     return this.segments.save(attempt, { ...last, epoch: last.serverEpoch }, { tokenCount: 0, payload });
   }
 
-  /** Stores nothing if no token was generated, unless the response ends with text of earlier tokens. */
+  /** Stores the generated tokens, or the held text of earlier tokens if the response ends with this text. */
   private async saveEnd(
     attempt: Attempt,
     lease: Lease,
@@ -257,7 +257,7 @@ export class AttemptRunner {
     return made.tokenCount === 0 && !endsWithText ? undefined : this.segments.save(attempt, lease, made);
   }
 
-  /** Reports a stopped attempt with its tokens. */
+  /** Reports a stopped attempt, with the tokens it has generated. */
   private async handBack(attempt: Attempt, segment?: Segment): Promise<AttemptOutcome> {
     if (attempt.cause === 'timeout')
       return this.reporter.fail(attempt, { reason: 'timeout', retryable: false }, segment);
@@ -266,7 +266,7 @@ export class AttemptRunner {
   }
 }
 
-/** An untyped error comes from a store and is no evidence about the request. */
+/** An untyped error comes from a store and says nothing about the request, so the request may be tried again. */
 function isRetryable(error: unknown): boolean {
   return !isBroomwagonError(error) || error.retryable;
 }
@@ -281,8 +281,8 @@ function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): 
 }
 
 /**
- * Buffer for the tokens of this attempt. It starts with the held end of the earlier text, since a stop text may begin
- * there.
+ * Makes the buffer for the tokens of an attempt. The buffer begins with the held text of earlier tokens, since a stop
+ * text may begin there.
  */
 function bufferFor({ claim }: Attempt, { prompt: { engineFields = {} }, heldText }: AttemptInput): TokenBuffer {
   const { include_stop_str_in_output: isIncluded, no_stop_trim: isUntrimmed, sampling_params: given } = engineFields;

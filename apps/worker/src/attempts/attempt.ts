@@ -19,13 +19,13 @@ export class Attempt extends LeasedCall {
     this.key = attemptKey(requestId, attempt);
   }
 
-  /** The request is sent to the engine. */
+  /** Called when the request is sent to the engine. */
   beginGenerating(lease: Lease): void {
     this.lease = lease;
     this.askedAt = performance.now();
   }
 
-  /** Tokens have arrived. */
+  /** Called when tokens have arrived. */
   receiveTokens(): void {
     this.firstTokenAt ??= performance.now();
   }

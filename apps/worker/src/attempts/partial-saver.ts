@@ -5,18 +5,18 @@ import type { Attempt } from './attempt';
 import { isGone } from './attempt-reporter';
 import { SegmentSaver } from './segment-saver';
 
-/** Time after which a partial save is given up: the next save has more tokens. */
+/** Time after which a partial save is given up, milliseconds: the next save has the same tokens and more. */
 const PARTIAL_SAVE_DEADLINE_MS = 5_000;
 
 /** Partial saves of one attempt while it runs. */
 export interface RunningSaves {
-  /** Stops, and waits for the running save: nothing may be written after the end of the attempt. */
+  /** Stops saves, and waits for the running save: no save may follow the end of the attempt. */
   stop(): Promise<void>;
 }
 
 /**
- * Reports that an attempt runs, saves its tokens periodically, and reports when its engine stops and starts to send
- * tokens. The reply may stop the attempt.
+ * Reports that an attempt runs, and saves its tokens periodically. Also reports when the engine falls silent and when
+ * it sends tokens again. A reply may stop the attempt.
  */
 @Injectable()
 export class PartialSaver {
@@ -46,7 +46,7 @@ export class PartialSaver {
       }
     };
     let running: Promise<void> | undefined;
-    // Only one save at a time and none queued: the end of the attempt waits for all saves.
+    // One save at a time, and no queue: the end of the attempt waits for the running save only.
     const begin = (): void => {
       running ??= save().finally(() => (running = undefined));
     };

@@ -7,9 +7,8 @@ import { PayloadStore } from '@broomwagon/state';
 const CHECK_INTERVAL_MS = 1_000;
 
 /**
- * Holds the claims of this worker back while its payload store cannot be used: claimed requests would be generated and
- * lost. The coordinator stops the claims of all workers when its own store fails; this gate covers a failed mount of
- * one worker.
+ * Holds back the claims of this worker while its payload store cannot be used, because generated tokens would be lost.
+ * The coordinator does the same for all workers when its own store fails; this gate is for a failed mount in one worker.
  */
 @Injectable()
 export class PayloadGate {
@@ -33,7 +32,7 @@ export class PayloadGate {
         this.isOpen = true;
         this.logger.log('The payload store can be written again');
       } catch (error) {
-        // A full store is the matter of the coordinator, which knows the quotas.
+        // A full store does not close the gate: the coordinator knows the quotas and stops the claims.
         this.isOpen = isBroomwagonError(error, 'PAYLOAD_STORE_FULL');
         if (!this.isOpen) await delay(CHECK_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
       }

@@ -8,9 +8,8 @@ import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 
 /**
- * Stores the tokens of an attempt. The name of a payload is unique: it has the worker epoch, the attempt, the token
- * count and a random part, because a Redis that lost its last seconds may assign the same attempt again. The
- * coordinator removes payloads that are not needed any more.
+ * Stores the tokens of an attempt. The name of each payload has a random part, because a Redis that has lost its last
+ * seconds may assign the same attempt again. The coordinator removes payloads that are not needed any more.
  */
 @Injectable()
 export class SegmentSaver {

@@ -12,12 +12,12 @@ import { WorkerConfig } from '../worker.config';
 import { ClaimSize } from './claim-size';
 
 /**
- * Maximum time for repeats of a claim. The coordinator keeps the answer that long; a later repeat could lose its
- * requests.
+ * Maximum time for repeats of a claim, milliseconds. The coordinator keeps the answer for this time, and a later repeat
+ * could lose the granted requests.
  */
 const CLAIM_DEADLINE_MS = 55_000;
 const REPLY_MARGIN_MS = 2_000;
-/** Time after which the reply may be lost with its replica: the claim is repeated and keeps its place in the queue. */
+/** Time after which a claim is repeated, milliseconds: its replica may have died. The repeat keeps the same place. */
 const REPEAT_AFTER_MS = 5_000;
 const ERROR_PAUSE_MS = 500;
 
@@ -43,7 +43,7 @@ export class ClaimLoop {
     this.loop ??= this.claimAll();
   }
 
-  /** Stops claiming. Deregistration returns requests that a parked claim may still be granted. */
+  /** Stops claiming. A parked claim may still be granted requests, which the later deregistration returns. */
   async stop(): Promise<void> {
     this.stopping.abort();
     await this.loop;
@@ -82,13 +82,13 @@ export class ClaimLoop {
     const call = this.ask({ claimId: randomUUID(), max, job: this.config.job, ...worker }, signal);
     const reply = await unlessAborted(signal, unlessAborted(this.session.epochSignal, call));
     await failpoint('worker.claim.after-reply');
-    // Fenced while the claim waited: the grants belong to the old epoch and are returned with it.
+    // If the epoch expired while the claim waited, the granted requests are returned with the epoch.
     if (reply === undefined || !this.session.isCurrent(worker)) return;
     this.size.observe(max, reply.claims.length);
     for (const claim of reply.claims) this.begin(claim, worker);
   }
 
-  /** Repeats one claim until it is answered; each repeat waits for the rest of the time. */
+  /** Repeats one claim until it is answered. A repeat waits only for the rest of the time. */
   private async ask(claim: Omit<ClaimRequest, 'waitMs'>, signal: AbortSignal): Promise<ClaimReply> {
     const waitsUntilMs = Date.now() + this.config.claimWaitMs;
     const givesUpAtMs = Date.now() + CLAIM_DEADLINE_MS;
@@ -102,7 +102,7 @@ export class ClaimLoop {
         if (!again) throw error;
         if (error.code === 'TIMEOUT') continue;
         await delay(retryDelayMs(tries, error.retryAfterMs ?? 0, {}), undefined, { signal }).catch(() => undefined);
-        // While the pool is paused or its weights change, no request can run: treated like an empty answer.
+        // The pool is paused or its weights change, so there are no requests to claim.
         if (error.code === 'POOL_PAUSED') return { claims: [] };
       }
     }

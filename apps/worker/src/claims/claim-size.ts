@@ -1,16 +1,16 @@
 /** Maximum requests of one claim. */
 export const MAX_CLAIM_SIZE = 64;
-/** First size, and the size when requests are scarce, so that other workers get some too. */
+/** Size of the first claim, and of claims while requests are scarce, so that other workers get requests too. */
 export const MIN_CLAIM_SIZE = 8;
 
 /**
- * Number of requests of the next claim: it doubles while every claim is filled, and falls back to the minimum when a
- * claim is not. So a few claims fill the worker, and scarce requests are shared among workers.
+ * Size of the next claim. The size doubles after each filled claim, so that a few claims fill the worker. It falls to
+ * the minimum after a claim that is not filled, so that workers share scarce requests.
  */
 export class ClaimSize {
   private size = MIN_CLAIM_SIZE;
 
-  /** @param free requests this worker could take now */
+  /** @param free number of requests that this worker can take now */
   next(free: number): number {
     return Math.min(free, this.size);
   }

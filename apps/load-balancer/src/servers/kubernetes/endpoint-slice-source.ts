@@ -6,9 +6,9 @@ import { KubernetesApi } from './kubernetes-api';
 
 /** Maximum EndpointSlices in one answer. */
 const PAGE = 500;
-/** Maximum pages of one list, in case the server never ends it. */
+/** Maximum pages of one list, in case the API server never ends the list. */
 const MAX_PAGES = 200;
-/** The API server ends a watch after this time; the next one begins with a new list. */
+/** Time after which the API server ends a watch, seconds. The next watch begins with a new list. */
 const WATCH_S = 300;
 
 /** The parts of a `discovery.k8s.io/v1` EndpointSlice that are used here; all but the name may be missing. */
@@ -33,10 +33,10 @@ type WatchEvent =
   | { type: 'ERROR'; object: { message?: string } };
 
 /**
- * Engines that are pods behind a Kubernetes service: the endpoints of the EndpointSlices with certain labels.
- * Terminating endpoints are listed to be drained. The slices are listed and then watched; when a watch ends, for
- * whatever reason, the next call lists them again, so that no change is missed for longer than one watch. Needs the
- * rights to `list` and `watch` `endpointslices` of `discovery.k8s.io` in the namespace.
+ * Lists engines that are pods behind a Kubernetes service: the endpoints of EndpointSlices with certain labels. A
+ * terminating endpoint is listed with a drain time. The slices are listed and then watched. After the end of a watch
+ * the next call lists the slices again, so that a missed change is found at the end of its watch. Needs the rights to
+ * `list` and `watch` `endpointslices` of `discovery.k8s.io` in the namespace.
  */
 export class EndpointSliceSource implements EngineSource {
   private readonly logger = new Logger(EndpointSliceSource.name);
@@ -44,7 +44,7 @@ export class EndpointSliceSource implements EngineSource {
   private slices = new Map<string, EndpointSlice>();
   private isWatched = false;
   private reportChange: () => void = () => undefined;
-  /** Reason why the last watch failed; it is logged when it changes. */
+  /** Reason why the last watch failed. A new reason is logged. */
   private failure?: string;
 
   constructor(
@@ -55,7 +55,7 @@ export class EndpointSliceSource implements EngineSource {
     >,
   ) {}
 
-  /** Source with the settings K8S_*. The API server is the one of this cluster unless another one is set. */
+  /** Makes a source with the settings K8S_*. Without K8S_API_URL, asks the API server of this cluster. */
   static ofConfig(config: LoadBalancerConfig): EndpointSliceSource {
     const host = process.env.KUBERNETES_SERVICE_HOST ?? 'kubernetes.default.svc';
     const port = process.env.KUBERNETES_SERVICE_PORT ?? '443';
@@ -75,7 +75,7 @@ export class EndpointSliceSource implements EngineSource {
     return onePerPod([...found.values()]);
   }
 
-  /** Lists the slices and opens a watch. Without the right to watch, each call lists. */
+  /** Lists the slices and opens a watch. Without the right to watch, each call of `engines` lists the slices. */
   private async listAndWatch(signal: AbortSignal): Promise<void> {
     const namespace = this.config.k8sNamespace ?? (await this.api.namespace());
     const path = `/apis/discovery.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/endpointslices`;
@@ -90,7 +90,7 @@ export class EndpointSliceSource implements EngineSource {
     }
   }
 
-  /** Lists the slices. @returns the version from which a watch continues: all pages are of one version */
+  /** Lists the slices. @returns the version of all pages, from which a watch continues */
   private async list(path: string, signal: AbortSignal): Promise<string> {
     const slices: EndpointSlice[] = [];
     let version = '';
@@ -122,7 +122,7 @@ export class EndpointSliceSource implements EngineSource {
   }
 
   private apply(event: WatchEvent): void {
-    // Mostly status 410: the API server no longer has all changes since the version of the list.
+    // Most errors have status 410: the API server no longer has all changes since the version of the list.
     if (event.type === 'ERROR') throw new BroomwagonError('UNAVAILABLE', event.object.message ?? 'unknown');
     if (event.type === 'BOOKMARK') return;
     const { name } = event.object.metadata;
@@ -131,7 +131,7 @@ export class EndpointSliceSource implements EngineSource {
     this.reportChange();
   }
 
-  /** A watch that opens may fail at its first event, so only an event, or a regular end, counts as success. */
+  /** Called after an event or a regular end: a watch that only opens may still fail at its first event. */
   private noteSuccess(): void {
     if (this.failure !== undefined) this.logger.log('EndpointSlices are watched again');
     this.failure = undefined;
@@ -151,8 +151,8 @@ export class EndpointSliceSource implements EngineSource {
   }
 
   /**
-   * Adds the endpoints of a slice. A missing `ready` counts as ready, as in Kubernetes. A terminating pod is never
-   * ready, also when another slice lists it as ready.
+   * Adds the endpoints of a slice. An endpoint without `ready` counts as ready, as in Kubernetes. A terminating pod is
+   * never ready, even if another slice lists the pod as ready.
    */
   private findIn(slice: EndpointSlice, found: Map<string, FoundEngine>): void {
     const { k8sPortName: portName } = this.config;
@@ -175,8 +175,8 @@ export class EndpointSliceSource implements EngineSource {
 }
 
 /**
- * Merges the addresses of each pod: a pod of a dual-stack service has one of each family, and is one engine, at its
- * IPv4 address.
+ * Merges the addresses of each pod into one engine. A pod of a dual-stack service has an IPv4 and an IPv6 address, and
+ * its engine gets the IPv4 address.
  */
 function onePerPod(engines: readonly FoundEngine[]): FoundEngine[] {
   const ofPods = new Map<string, FoundEngine>();

@@ -5,14 +5,14 @@ import { BroomwagonError, cutText } from '@broomwagon/contracts';
 import { callSignal } from '@broomwagon/engines';
 
 const TIMEOUT_MS = 10_000;
-/** Maximum bytes of one answer. A page of 500 EndpointSlices is far below; a watch that reaches it is started again. */
+/** Maximum bytes of one answer: far more than a page of 500 EndpointSlices. A watch of this size is started again. */
 const MAX_BYTES = 64 * 1_024 * 1_024;
 
-/** Address of the API server, and the account that calls it. */
+/** Address of the API server, and the service account of the calls. */
 export interface KubernetesAccess {
   /** Base URL, e.g. `https://10.96.0.1:443`. */
   url: string;
-  /** Folder with `token`, `ca.crt` and `namespace`. Read again for each call, because tokens are rotated. */
+  /** Folder with the files `token`, `ca.crt` and `namespace`. Each call reads them again, because tokens change. */
   serviceAccountDir: string;
   /**
    * Silence after which a watch counts as broken.
@@ -21,7 +21,7 @@ export interface KubernetesAccess {
   watchSilenceMs?: number;
 }
 
-/** GETs JSON of the API server of Kubernetes as the service account of this pod. */
+/** Reads JSON from the API server of Kubernetes, as the service account of this pod. */
 export class KubernetesApi {
   private agent?: { ca: string | undefined; dispatcher: Agent };
 
@@ -44,9 +44,9 @@ export class KubernetesApi {
   }
 
   /**
-   * The events of a watch, until the server ends it.
-   * @throws BroomwagonError UNAVAILABLE: as `get`; the iteration also when the connection breaks or is silent for too
-   *   long
+   * The events of a watch, until the API server ends the watch.
+   * @throws BroomwagonError UNAVAILABLE as `get`; the iteration throws UNAVAILABLE when the connection breaks or is
+   *   silent for too long
    */
   async watch(path: string, signal: AbortSignal): Promise<AsyncIterable<unknown>> {
     return readLines(await this.open(path, signal, this.access.watchSilenceMs ?? 120_000), path);
@@ -80,7 +80,7 @@ export class KubernetesApi {
   }
 }
 
-/** The JSON of each line. */
+/** Parses each line as JSON. */
 async function* readLines(body: Dispatcher.ResponseData['body'], path: string): AsyncGenerator<unknown> {
   let rest = '';
   try {
