@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Env, IsReadableFile, MAX_AGE_MS, ServiceConfig } from '@broomwagon/platform';
 import { Matches, ValidateBy } from 'class-validator';
 
-/** Requires both settings or neither: a certificate without its key would be ignored. */
+/** Requires both settings or neither setting, since a certificate without its key would be ignored. */
 function IsGivenWith(other: 'httpTlsCert' | 'httpTlsKey', variable: string): PropertyDecorator {
   return ValidateBy({
     name: 'isGivenWith',
@@ -77,7 +77,7 @@ export class AdminApiConfig extends ServiceConfig {
   @Env('OIDC_POOLS_CLAIM', 'claim with the names of the pools of the caller; default: all pools')
   oidcPoolsClaim?: string;
 
-  /** Options of node:https; undefined: HTTP. */
+  /** Options of node:https; undefined: the server uses HTTP. */
   tls() {
     const { httpTlsCert: cert, httpTlsKey: key } = this;
     return cert && key

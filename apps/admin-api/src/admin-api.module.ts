@@ -61,7 +61,7 @@ export class AdminApiModule implements OnApplicationBootstrap {
     private readonly config: AdminApiConfig,
   ) {}
 
-  /** Creates a token and shows it once, since the API could not be used without one. */
+  /** Creates the first token and shows it once, since no caller could use the API without a token. */
   async onApplicationBootstrap(): Promise<void> {
     if (this.config.adminTokenSha256.length > 0) return;
     const first = await this.credentials.createFirst();

@@ -2,44 +2,44 @@ import { InvalidArgumentError, Option } from 'commander';
 
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Milliseconds of a duration such as `90s`. */
+/** Parses a duration such as `90s`. @returns milliseconds */
 export function duration(text: string): number {
   const [, count, unit] = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text) ?? [];
   if (unit === undefined) throw new InvalidArgumentError('It must be a duration such as 500ms, 90s, 5m or 2h.');
   return Number(count) * UNITS[unit]!;
 }
 
-/** An option with a duration; the help shows the default as people write it. */
+/** Makes an option with a duration. The help shows the default as text, such as `90s`. */
 export function durationOption(flags: string, about: string, preset: string): Option {
   return new Option(flags, about).argParser(duration).default(duration(preset), preset);
 }
 
-/** A whole number from 1. */
+/** Parses a whole number from 1. */
 export function count(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1.');
   return Number(text);
 }
 
-/** A number. */
+/** Parses a number. */
 export function number(text: string): number {
   if (text.trim() === '' || !Number.isFinite(Number(text))) throw new InvalidArgumentError('It must be a number.');
   return Number(text);
 }
 
-/** Adds `NAME=VALUE` to the previous labels or settings; a value is JSON, or a text. */
+/** Adds `NAME=VALUE` to the settings before. VALUE is JSON, otherwise a text. */
 export function assignment(text: string, before: Record<string, unknown> = {}): Record<string, unknown> {
   const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
   if (name === undefined || value === undefined) throw new InvalidArgumentError('It must be NAME=VALUE.');
   return { ...before, [name]: parsed(value) };
 }
 
-/** Adds `NAME=TEXT` to the previous labels. */
+/** Adds `NAME=TEXT` to the labels before. */
 export function label(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [name, value] = Object.entries(assignment(text))[0]!;
   return { ...before, [name]: typeof value === 'string' ? value : text.slice(name.length + 1) };
 }
 
-/** Adds a text to the previous texts. */
+/** Adds a text to the texts before. */
 export function repeated(text: string, before: string[] = []): string[] {
   return [...before, text];
 }

@@ -4,12 +4,12 @@ import { CommanderError } from 'commander';
 /** Exit codes of the command line. */
 export const EXIT = { done: 0, refused: 1, usage: 2, unreachable: 3 } as const;
 
-/** The command line is wrong, or an input that it needs is missing. */
+/** The command line is wrong, or lacks an input. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The command was executed, and its result is a failure: a wrong count, or a replay that differs. */
+/** The command ran, and its result is a failure, for example a wrong count or a different replay. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
 }
@@ -33,7 +33,7 @@ const ADVICE: Partial<Record<AdminApiError['code'], string>> = {
   VERSION_NOT_FOUND: '`broomwagon config history` lists the versions.',
 };
 
-/** Exit codes by name, since the libraries of the last two errors are only loaded for the commands that use Redis. */
+/** Exit codes by name of an error, not by its class: only commands that use Redis load the last two classes. */
 const EXIT_OF: Record<string, number> = {
   UsageError: EXIT.usage,
   CommandFailure: EXIT.refused,
@@ -41,10 +41,10 @@ const EXIT_OF: Record<string, number> = {
   BroomwagonError: EXIT.refused,
 };
 
-/** Reason why a command failed, for people or as JSON, and its exit code. */
+/** The exit code of a failed command, and its reason as text or JSON. */
 export function describeFailure(failure: unknown, isJson: boolean): { exitCode: number; text: string } {
   if (failure instanceof CommanderError) {
-    // Help and usage errors are printed by commander.
+    // Commander has printed the help or the usage error.
     return { exitCode: failure.exitCode === 0 ? EXIT.done : EXIT.usage, text: '' };
   }
   const exitCode = toExitCode(failure);

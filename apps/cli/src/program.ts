@@ -1,5 +1,5 @@
 import { Command, Help, Option } from 'commander';
-// The whole library would double the start of a command.
+// An import of the whole library would double the time that a command takes to start.
 import { VERSION } from '../../../libs/platform/src/project';
 import { durationOption } from './arguments';
 import { addAudit } from './commands/audit';

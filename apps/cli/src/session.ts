@@ -26,7 +26,7 @@ export interface GlobalOptions {
 
 const TOKEN = /^[\x21-\x7e]+$/;
 
-/** One run of a command: its calls and its output. */
+/** One run of a command, with its calls and its output. */
 export class Session {
   constructor(
     readonly options: GlobalOptions,
@@ -39,7 +39,7 @@ export class Session {
   }
 
   /**
-   * A client for calls that wait on purpose, in addition to `--timeout`.
+   * A client for calls that wait: its timeout is `--timeout` and `waitMs` together.
    * @throws UsageError without a token or with a wrong address
    */
   clientFor(waitMs: number): AdminClient {
@@ -52,14 +52,14 @@ export class Session {
     return createAdminClient({ url, token, timeoutMs: timeout + waitMs });
   }
 
-  /** The pool of `--pool`, or the only one. @throws UsageError */
+  /** The pool of `--pool`, or the only pool. @throws UsageError */
   async pool(): Promise<string> {
     if (this.options.pool !== undefined) return this.options.pool;
     const { pools } = await readData(this.client.GET('/api/v1/pools'));
     return onlyOne('pool', pools, '--pool');
   }
 
-  /** The given job, or the only one of the pool. @throws UsageError */
+  /** The given job, or the only job of the pool. @throws UsageError */
   async job(pool: string, given: string | undefined): Promise<string> {
     return given ?? onlyOne('job', await this.jobs(pool), '--job');
   }
@@ -71,7 +71,7 @@ export class Session {
     return this.all(read, ({ jobs }) => jobs);
   }
 
-  /** The entries of all pages, at most `most`. */
+  /** The entries of all pages, up to `most` entries. */
   async all<Page extends { cursor?: string | number }, Entry>(
     read: (cursor: Page['cursor']) => Promise<Page>,
     entriesOf: (page: Page) => readonly Entry[],
@@ -90,14 +90,14 @@ export class Session {
     return this.write(`${this.options.json ? JSON.stringify(result, null, 2) : text(result)}\n`);
   }
 
-  /** Writes to the standard output as fast as its reader reads, without characters that control a terminal. */
+  /** Writes to the standard output as fast as it is read, without characters that control a terminal. */
   async write(text: string): Promise<void> {
     if (!this.terminal.stdout.write(printable(text))) await once(this.terminal.stdout, 'drain');
   }
 
   /**
-   * Asks before a change that ends or stops work; `--yes` answers.
-   * @throws UsageError without a terminal, CommandFailure for any answer but yes
+   * Asks before a change that ends or stops work. With `--yes` there is no question.
+   * @throws UsageError without a terminal, CommandFailure if the answer is not yes
    */
   async confirm(question: string): Promise<void> {
     if (this.options.yes) return;
@@ -125,7 +125,7 @@ function onlyOne(what: string, names: readonly string[], option: string): string
   return name;
 }
 
-/** Makes the handler of a command, which gets its session, its arguments and its options. */
+/** Makes the handler of a command from `work`, which gets session, arguments and options. */
 export type Act = <Inputs extends unknown[]>(
   work: (session: Session, ...inputs: Inputs) => Promise<void>,
 ) => (...inputs: [...Inputs, Command]) => Promise<void>;

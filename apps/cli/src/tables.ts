@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 
-/** Undefined and empty texts are shown as `-`, objects as JSON. */
+/** Value of a cell. Undefined and empty texts are shown as `-`, objects as JSON. */
 export type Cell = unknown;
 
 const BORDERS = ['top', 'bottom', 'left', 'right', 'mid', 'middle'].flatMap((name) =>
@@ -18,7 +18,7 @@ function plainTable(head: string[], cells: Cell[][]): string {
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 
-/** A table whose columns are the fields of the rows. */
+/** Formats rows as a table with a column for each field. */
 export function formatTable(rows: readonly Record<string, Cell>[]): string {
   if (rows.length === 0) return '(none)';
   const names = Object.keys(rows[0]!);
@@ -28,12 +28,12 @@ export function formatTable(rows: readonly Record<string, Cell>[]): string {
   );
 }
 
-/** The fields of an object, one on each line. */
+/** Formats an object with one field on each line. */
 export function formatFields(object: object): string {
   return plainTable([], Object.entries(object));
 }
 
-/** A duration as people write it, of milliseconds. */
+/** Formats milliseconds as a duration, as people write it. */
 export function formatDuration(ms: number | undefined): string {
   if (ms === undefined) return '-';
   const units = [
@@ -46,13 +46,13 @@ export function formatDuration(ms: number | undefined): string {
   return `${Math.floor(ms / size)}${name}`;
 }
 
-/** A point in time, of milliseconds since 1970. */
+/** Formats milliseconds since 1970 as a point in time. */
 export function formatTime(ms: number | undefined): string {
   return ms === undefined ? '-' : new Date(ms).toISOString();
 }
 
 /**
- * A text of a caller must not control the terminal: control characters are written as in JSON, so JSON stays the same.
+ * Escapes control characters as in JSON, so that a text cannot control the terminal. JSON stays the same.
  */
 export function printable(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n]/gu, (control) => `\\u${control.codePointAt(0)!.toString(16).padStart(4, '0')}`);
@@ -61,6 +61,6 @@ export function printable(text: string): string {
 function formatCell(value: Cell): string {
   if (value === undefined || value === null || value === '') return '-';
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
-  // A line end would start another row.
+  // A line end in a cell would start another row.
   return printable(text).replaceAll('\n', '\\n');
 }

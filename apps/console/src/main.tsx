@@ -7,7 +7,7 @@ import { SignIn } from './session/sign-in';
 import { SessionProvider } from './session/session';
 import { Shell } from './shell/shell';
 
-/** Colors and sizes of the console; both color schemes use them. */
+/** Colors and sizes of the console, in both color schemes. */
 const theme = createTheme({
   primaryColor: 'cyan',
   // White text on this shade has a contrast of 5.5.

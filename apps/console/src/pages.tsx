@@ -5,7 +5,7 @@ export interface Page {
   /** Path in the address: `#/<path>`. */
   path: string;
   title: string;
-  /** The question that the page answers, as one sentence. */
+  /** One sentence with the question that the page answers. */
   about: string;
   /** The page is about one job, so it is shown only when there is a job. */
   needsJob?: true;

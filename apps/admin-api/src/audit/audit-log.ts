@@ -18,10 +18,10 @@ const DAY_MS = 86_400_000;
 const CONFIRM_MS = 2_000;
 /** Maximum entries that are read for one page. */
 const MAX_READ = 2_048;
-/** Maximum bytes of the JSON of a request or state; a larger one is left out. */
+/** Maximum bytes of a request or state as JSON. A larger request or state is left out of the entry. */
 const MAX_BYTES = 16_384;
 
-/** Range of entries to read; absent fields do not limit it. */
+/** Range of entries to read. An absent field sets no limit. */
 interface AuditRange {
   pool?: PoolName;
   operation?: string;
@@ -36,9 +36,8 @@ interface PlacedEntry {
 }
 
 /**
- * Every change that was made through this API, in a stream of JetStream and in the log. A change is not undone when the
- * stream does not take its entry: then the log has the entry at its highest level, and `audit_entries_lost_total`
- * grows.
+ * Records every change through this API in a stream of JetStream and in the log. If the stream does not take an entry,
+ * the change holds, the log has the entry at its highest level, and `audit_entries_lost_total` grows.
  */
 @Injectable()
 export class AuditLog {
@@ -54,7 +53,7 @@ export class AuditLog {
     this.lost = metrics.counter('audit_entries_lost_total', 'Changes that only the log has, not the audit stream');
   }
 
-  /** Adds an entry. Resolves when the stream has the entry, or cannot take it. Never throws. */
+  /** Adds an entry. Resolves when the stream has taken or refused the entry. Never throws. */
   async add({ request, before, after, ...entry }: AuditEntry): Promise<void> {
     const small = { ...entry, ...onlySmall({ request: request && withoutPassword(request), before, after }) };
     try {
@@ -95,7 +94,7 @@ export class AuditLog {
     return { entries };
   }
 
-  /** Entries, oldest first, from a place in the stream or a time on. @throws BroomwagonError UNAVAILABLE */
+  /** Entries from a place in the stream or from a time on, oldest first. @throws BroomwagonError UNAVAILABLE */
   async *read({ pool = '*', operation = '>', from, sinceMs }: AuditRange): AsyncGenerator<PlacedEntry> {
     try {
       await this.ensure();
@@ -120,7 +119,7 @@ export class AuditLog {
   }
 }
 
-/** Hides secrets of a refused endpoint: a user and password, or a key in its query. */
+/** Hides secrets in the endpoint of a refused request: user and password, or a key in the query. */
 function withoutPassword(request: object): object {
   const { endpoint } = request as { endpoint?: unknown };
   if (typeof endpoint !== 'string') return request;

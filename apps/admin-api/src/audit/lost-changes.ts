@@ -14,21 +14,20 @@ import { AuditLog } from './audit-log';
 
 const CHECK_INTERVAL_MS = 2_000;
 /**
- * Age of changes that are made again, or reported: no Redis of a running system loses more without its operators.
- * Milliseconds.
+ * Maximum age of revocations that are made again, milliseconds. Operators notice when a running Redis loses more time.
  */
 export const REPLAYED_MS = 3_600_000;
-/** Age of changes before a loss that its alarm reports, which is active for the same time. Milliseconds. */
+/** An alarm reports the changes of this time before a loss, milliseconds. The alarm lasts as long. */
 const NAMED_MS = 600_000;
 
 /**
- * Compares Redis with the audit log, since a Redis that was set back has forgotten the latest changes of operators.
- * Revoked tokens are revoked again. Other changes are only reported by an alarm: later changes may have replaced them.
+ * Compares Redis with the audit log, since a Redis that was set back has lost the latest changes of operators. Revokes
+ * revoked tokens again. An alarm only reports other changes, because later changes may have replaced them.
  */
 @Injectable()
 export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(LostChanges.name);
-  /** Time of the revocation of a token, milliseconds, by its id. */
+  /** Time of each revocation, milliseconds, by the id of its token. */
   private readonly revocations = new Map<string, number>();
   private readonly stamps = new Map<PoolName, Stamp>();
   private readonly lost = new Map<PoolName, Required<LostChangesReply>>();
@@ -54,7 +53,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
     clearTimeout(this.timer);
   }
 
-  /** Checks again. Errors are logged: the next check is on schedule. */
+  /** Runs all checks, and then again after a pause. Errors are logged and do not end the checks. */
   private async checkAgain(): Promise<void> {
     for (const check of [() => this.checkRevocations(), () => this.checkPools()]) {
       await check().catch((error: Error) => this.logger.warn(`Lost changes were not looked for: ${error.message}`));
@@ -62,7 +61,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
     if (!this.isStopped) this.timer = setTimeout(() => void this.checkAgain(), CHECK_INTERVAL_MS).unref();
   }
 
-  /** @returns ids of tokens that were valid again. @throws BroomwagonError UNAVAILABLE */
+  /** Revokes tokens whose revocation Redis has lost. @returns their ids. @throws BroomwagonError UNAVAILABLE */
   async checkRevocations(): Promise<string[]> {
     const sinceMs = Date.now() - REPLAYED_MS;
     for await (const { sequence, entry } of this.audit.read({ operation: 'token.revoke', from: this.from, sinceMs })) {
@@ -82,7 +81,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
     return again;
   }
 
-  /** Changes that were lost by a set-back in the last minutes. */
+  /** Changes that Redis may have lost when it was set back in the last minutes. */
   list(pool: PoolName): LostChangesReply {
     return this.lost.get(pool) ?? { changes: [] };
   }
@@ -96,15 +95,15 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
       const setBackAtMs = await this.findSetBack(pool, before, stamp);
       if (setBackAtMs === undefined) continue;
       if (setBackAtMs > Date.now() - NAMED_MS) this.lost.set(pool, await this.findLost(pool, setBackAtMs));
-      // Stored after the read of the audit log: if the read fails, the next check repeats it.
+      // The stamp is stored only after the audit log was read, so that the next check repeats a failed read.
       this.stamps.set(pool, stamp);
       this.raiseAlarm(pool);
     }
   }
 
   /**
-   * Time of the last set-back of the pool, milliseconds; 0: none between these stamps; undefined while no service
-   * answers.
+   * Time at which Redis was last set back, milliseconds; 0: not set back between the stamps; undefined: no service
+   * answers for the pool.
    */
   private async findSetBack(pool: PoolName, before: Stamp | undefined, now: Stamp): Promise<number | undefined> {
     if (before !== undefined) return getGeneration(before) === getGeneration(now) ? 0 : Date.now();

@@ -8,7 +8,7 @@ import type { Identity } from './identity';
 import { Refusals } from './refusals';
 
 const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
-/** Sets the {@link Route} of a handler. */
+/** Decorator that sets the {@link Route} of a handler. */
 export const RouteOf = Reflector.createDecorator<Route>();
 
 const identities = new WeakMap<Request, Identity>();
@@ -18,12 +18,12 @@ export function getIdentity(request: Request): Identity {
   return identities.get(request)!;
 }
 
-/** The bearer token of a request; undefined if it has none. */
+/** The bearer token of a request; undefined if the request has no bearer token. */
 export function readBearerToken(request: Request): string | undefined {
   return BEARER.exec(request.get('Authorization') ?? '')?.[1];
 }
 
-/** Lets a request pass if its token has the role and the pool of its route, before the body is read. */
+/** Refuses a request, before its body is read, if its token lacks the role or the pool of the route. */
 @Injectable()
 export class AccessGuard implements CanActivate {
   constructor(
@@ -59,7 +59,7 @@ export class AccessGuard implements CanActivate {
 }
 
 function checkRights(identity: Identity, { role, operation }: Route, request: Request): void {
-  // The audit log covers all pools, or the pool in its query.
+  // A read of the audit log names its pool in the query, or reads all pools.
   const { pool } = (operation === 'audit-log.list' ? request.query : request.params) as { pool?: string };
   if (!includesRole(identity.role, role)) {
     throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}; the token has the role ${identity.role}`);

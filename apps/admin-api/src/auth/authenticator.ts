@@ -15,7 +15,7 @@ export class Authenticator {
     private readonly config: AdminApiConfig,
   ) {}
 
-  /** @returns undefined for a token that is unknown; @throws BroomwagonError UNAVAILABLE, FORBIDDEN */
+  /** @returns undefined for an unknown token. @throws BroomwagonError UNAVAILABLE, FORBIDDEN */
   identify(token: string): Promise<Identity | undefined> {
     return this.cache.find(
       token,

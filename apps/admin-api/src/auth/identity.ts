@@ -2,7 +2,7 @@ import type { PoolName, Role } from '@broomwagon/contracts';
 
 /** The caller of a request. */
 export interface Identity {
-  /** Unique: a token or a subject of an issuer. */
+  /** Unique id of a token, or of a subject of an OIDC issuer. */
   id: string;
   /** Name for people. */
   name: string;

@@ -6,16 +6,17 @@ import type { Identity } from './identity';
 
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 /**
- * Algorithms with public keys only: if a shared secret were allowed, a public key could be passed off as the secret.
+ * Allowed algorithms, all with public keys: with an algorithm that uses a shared secret, an attacker could sign with
+ * the public key as the secret.
  */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
-/** Codes of errors of jose when the issuer does not return its keys: in time, with 200, as a JSON Web Key Set. */
+/** Codes of errors of jose when the keys of the issuer come too late, not with status 200, or not as a key set. */
 const WITHOUT_KEYS: ReadonlySet<string> = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JOSE_GENERIC', 'ERR_JWKS_INVALID']);
 type RemoteKeys = ReturnType<typeof createRemoteJWKSet>;
 const FETCH_MS = 5_000;
 const CLOCK_TOLERANCE_SECONDS = 30;
 
-/** JWTs of the issuer of OIDC_ISSUER. Its keys are fetched at the first JWT, and again for an unknown key. */
+/** Checks JWTs of OIDC_ISSUER. Fetches the keys of the issuer at the first JWT, and again for an unknown key. */
 @Injectable()
 export class OidcIssuer {
   private keys?: Promise<RemoteKeys>;
@@ -23,7 +24,7 @@ export class OidcIssuer {
   constructor(private readonly config: AdminApiConfig) {}
 
   /**
-   * @returns undefined for a token that is no valid JWT of the issuer
+   * @returns undefined if the token is not a valid JWT of the issuer
    * @throws BroomwagonError FORBIDDEN for a JWT without a role, UNAVAILABLE when the issuer does not answer
    */
   async identify(token: string): Promise<Identity | undefined> {
@@ -42,7 +43,7 @@ export class OidcIssuer {
     } catch (error) {
       if (error instanceof BroomwagonError) throw error;
       if (error instanceof errors.JOSEError && !WITHOUT_KEYS.has(error.code)) return undefined;
-      // A JWT with an unknown key must not take away the keys of all others.
+      // Fresh keys are kept: a JWT with an unknown key must not end the use of known keys.
       if (!(await this.keys?.catch(() => undefined))?.fresh) this.keys = undefined;
       throw new BroomwagonError('UNAVAILABLE', 'The issuer of OIDC_ISSUER does not answer', { cause: error });
     }
@@ -70,7 +71,7 @@ export class OidcIssuer {
   }
 }
 
-/** The texts of a claim, which may be nested: a list, or words with spaces between them. */
+/** The texts of a claim: a list, or words with spaces between them. The path may lead into nested claims. */
 function readClaimTexts(payload: JWTPayload, path: string): string[] {
   const value = Object.hasOwn(payload, path)
     ? payload[path]

@@ -8,24 +8,24 @@ import { getRequestId } from '../http/request-id';
 import type { Identity } from './identity';
 
 /**
- * Maximum records of one caller in an hour; all callers without a valid token count as one. Further refusals are only
- * counted.
+ * Maximum records of one caller in an hour. All callers without a valid token count as one caller. The metric counts
+ * further refusals.
  */
 const MAX_RECORDS = 60;
 const HOUR_SECONDS = 3_600;
-/** Maximum characters of the JSON of the ids of a path; longer ids are left out. */
+/** Maximum characters of the ids of a path as JSON. Longer ids are left out of the record. */
 const MAX_CHARACTERS = 1_024;
 
-/** A request that its token does not allow. */
+/** A request that was refused. */
 export interface Refusal {
   route: Route;
   request: Request;
   error: unknown;
-  /** Undefined without a valid token. */
+  /** The caller; undefined without a valid token. */
   identity?: Identity;
 }
 
-/** Records refused requests: all in a metric, changes by a known caller in the audit log, others in the log. */
+/** Counts refused requests. The audit log has changes by a known caller; the log has requests without a valid token. */
 @Injectable()
 export class Refusals {
   private readonly logger = new Logger(Refusals.name);
@@ -41,7 +41,7 @@ export class Refusals {
     ]);
   }
 
-  /** Never throws. */
+  /** Counts and records a refusal. Never throws. */
   async add({ route, request, error, identity }: Refusal): Promise<void> {
     if (!(error instanceof BroomwagonError)) return;
     const { code } = error;

@@ -23,10 +23,10 @@ export interface Change {
   address: string;
 }
 
-/** Longest read of the state for the audit log: a change does not wait for a service that hangs. Milliseconds. */
+/** Maximum time for a read of the state for the audit log, milliseconds: a change must not wait for long. */
 const SHOW_MS = 1_000;
 
-/** Makes changes: once for each `Idempotency-Key`, and each with its entry in the audit log. */
+/** Makes changes, each with an entry in the audit log. Each `Idempotency-Key` makes its change once. */
 @Injectable()
 export class ChangesService {
   constructor(
@@ -38,7 +38,7 @@ export class ChangesService {
   /** @throws BroomwagonError of the operation, IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, OUTCOME_UNKNOWN */
   async make(change: Change): Promise<{ reply: object; isRepeat: boolean }> {
     const { route, fields, identity } = change;
-    // An operation with an id of its own recognizes a repeat by this id.
+    // An operation with an `idField` recognizes a repeat by its id.
     if (fields.idempotencyKey === undefined || route.idField !== undefined) {
       return { reply: await this.makeAudited(change), isRepeat: false };
     }
@@ -81,7 +81,7 @@ export class ChangesService {
     }
   }
 
-  /** State that the route changes, as its read shows it; undefined if there is no state or no answer. */
+  /** Reads the state that a route changes; undefined without such a state or without an answer. */
   private async show({ shows, path }: Route, { pool, body }: RequestFields, identity: Identity) {
     if (shows === undefined) return undefined;
     const read = ROUTES.find(({ method, operation }) => method === 'GET' && operation === shows)!;
@@ -104,7 +104,7 @@ function mayHaveEffect(error: unknown): boolean {
   return !(error instanceof BroomwagonError) || UNKNOWN_OUTCOMES.has(error.code);
 }
 
-/** Whether a repeated change has no second effect, because it ends the object that it names, or names a version. */
+/** Whether a repeated change has no second effect: the change ends the object that it names, or names a version. */
 function isFenced({ route: { isFenced, versionField }, fields: { body } }: Change): boolean {
   return isFenced === true || (versionField !== undefined && body[versionField] !== undefined);
 }

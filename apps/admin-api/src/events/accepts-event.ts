@@ -1,7 +1,7 @@
 import { idPart, type PoolEvent, type StreamEventsRequest } from '@broomwagon/contracts';
 import { parseStoredBody, type StoredMessage } from '@broomwagon/messaging';
 
-/** The event in a message of the stream of events; undefined, with a warning, for a message that is no event. */
+/** The event in a message of the event stream. For any other message, logs a warning and returns undefined. */
 export function parseEvent(message: StoredMessage): PoolEvent | undefined {
   return parseStoredBody<PoolEvent>(
     message,
@@ -9,7 +9,7 @@ export function parseEvent(message: StoredMessage): PoolEvent | undefined {
   );
 }
 
-/** Whether an event has all the fields of a filter. Events of requests have their job in the id of the request. */
+/** Makes the check whether an event has all fields of a filter. The id of a request contains its job. */
 export function acceptsEvent({ type, job, roundId, serverId }: StreamEventsRequest): (event: PoolEvent) => boolean {
   const ofJob = job === undefined ? '' : `${idPart(job)}/`;
   return (event) => {

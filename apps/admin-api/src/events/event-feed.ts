@@ -23,17 +23,17 @@ const HEARTBEAT_MS = 15_000;
 /** Pause before the stream is searched again, milliseconds. */
 const RETRY_MS = 1_000;
 const REPLAY_BATCH = 256;
-/** Maximum readers that read stored events at the same time: each has a consumer of the stream. */
+/** Maximum readers that read stored events at the same time. Each such reader has a consumer of the stream. */
 const MAX_REPLAYING = 64;
 /**
- * Maximum unread or waiting bytes of a reader; with more, or with more than its share of EVENT_UNREAD_MAX_BYTES, it is
- * cut off.
+ * Maximum unread or waiting bytes of a reader. A reader with more bytes, or with more bytes than its share of
+ * EVENT_UNREAD_MAX_BYTES, is cut off.
  */
 const MAX_UNREAD_BYTES = 1_048_576;
 
 /**
- * Server-sent events. One consumer of the stream for this replica feeds all readers; a reader that begins in the past
- * reads the stream itself until it has caught up.
+ * Sends events as server-sent events. One consumer of the stream feeds all readers of this replica. A reader that
+ * begins in the past first reads stored events with a consumer of its own.
  */
 @Injectable()
 export class EventFeed implements OnModuleDestroy {
@@ -49,12 +49,12 @@ export class EventFeed implements OnModuleDestroy {
   }, HEARTBEAT_MS).unref();
   private readonly stopping = new AbortController();
   private following?: Promise<void>;
-  /** Identity of the consumer whose messages are passed on. */
+  /** The current consumer: messages of an earlier consumer are ignored. */
   private attachment?: symbol;
   private replaying = 0;
-  /** Creation time of the stream that is followed; undefined while none is. */
+  /** Creation time of the stream; undefined while no stream is followed. */
   private created?: string;
-  /** Place in the stream of the last message; undefined while the stream is not followed. */
+  /** Place of the last message in the stream; undefined while no stream is followed. */
   private lastSequence?: number;
 
   constructor(
@@ -85,7 +85,7 @@ export class EventFeed implements OnModuleDestroy {
       });
     }
     await this.follow();
-    // If the caller is gone already, no `close` would remove its reader.
+    // If the caller is gone already, no event `close` would remove its reader.
     if (response.destroyed) return;
     if (this.tokens.size >= this.config.maxEventReaders) {
       throw new BroomwagonError('OVERLOADED', `This replica has ${this.tokens.size} readers of events`);
@@ -109,7 +109,7 @@ export class EventFeed implements OnModuleDestroy {
       this.tokens.delete(reader);
       this.gauge.set(this.tokens.size);
     });
-    // With this place, a reader without an event can continue after a broken connection like all others.
+    // The reader gets a place in the stream first, so that it can continue from there before its first event.
     reader.begin(lastId === '' ? this.lastSequence : undefined);
     if (lastId === '') await reader.live();
     else await this.replay(reader, pool, Number(lastId));
@@ -134,8 +134,8 @@ export class EventFeed implements OnModuleDestroy {
   }
 
   /**
-   * Whether an id is of a former stream. Another replica may have passed on more events than this one, so the stream is
-   * asked.
+   * Whether an id belongs to a former stream. Asks the stream about an id that this replica has not seen: another
+   * replica may have sent more events.
    */
   private async isOfFormerStream(id: number): Promise<boolean> {
     if (id <= (this.lastSequence ?? 0)) return false;
@@ -143,12 +143,12 @@ export class EventFeed implements OnModuleDestroy {
     return state !== undefined && id > state.lastSequence;
   }
 
-  /** Resolves when the stream is followed, or was not found; a missing stream is searched until it exists. */
+  /** Resolves when the stream is followed, or when the first try has failed. Tries go on in the background. */
   private follow(): Promise<void> {
     return (this.following ??= this.attach().catch((error: unknown) => void this.attachLater(error)));
   }
 
-  /** @param from first sequence; default: the next one */
+  /** @param from first sequence; default: the sequence of the next event */
   private async attach(from?: number): Promise<void> {
     const position = { stream: EVENTS_STREAM, subject: eventSubject('*', '>'), from };
     const attachment = (this.attachment = Symbol());
@@ -162,14 +162,14 @@ export class EventFeed implements OnModuleDestroy {
     this.stopping.signal.addEventListener('abort', stop);
   }
 
-  /** Repeats the attachment until it succeeds: without JetStream, or before the first event, there is no stream. */
+  /** Repeats the attachment until it succeeds. Without JetStream, or before the first event, there is no stream. */
   private async attachLater(error: unknown): Promise<void> {
     this.logger.warn({ err: error }, 'The stream of events cannot be followed; this is repeated until it can');
     let isNew = isStreamMissing(error);
     while (!this.stopping.signal.aborted) {
       await delay(RETRY_MS, undefined, { ref: false });
       try {
-        // Readers wait for the first events of a stream that is created now.
+        // A stream that was created since the first try is read from its first event.
         await this.attach(isNew ? 1 : undefined);
         this.logger.log('The stream of events is followed');
         return;
@@ -180,13 +180,13 @@ export class EventFeed implements OnModuleDestroy {
   }
 
   /**
-   * Checks that the stream still exists. A stream that was deleted, or created again, counts from 1: all readers are
-   * ended, and the new stream is followed.
+   * Checks that the stream still exists. After a deletion the ids of events begin at 1 again, so all readers are ended,
+   * and the new stream is followed.
    */
   private async examine(): Promise<void> {
     const { created, lastSequence = 0 } = this;
     if (created === undefined) return;
-    // Without an answer the state is unknown; the consumer continues when JetStream does.
+    // Without an answer nothing changes: the consumer continues when JetStream answers again.
     const state = await streamState(this.connection, EVENTS_STREAM).catch(() => null);
     if (state === null || this.created !== created || this.stopping.signal.aborted) return;
     if (state?.created === created && state.lastSequence >= lastSequence) return;
@@ -196,10 +196,10 @@ export class EventFeed implements OnModuleDestroy {
     await this.follow();
   }
 
-  /** Ends the streams whose tokens were revoked or have expired. */
+  /** Ends readers whose tokens were revoked or have expired. */
   private async endRevoked(): Promise<void> {
     for (const token of new Set(this.tokens.values())) {
-      // While the stored tokens or the keys of the issuer cannot be read, the validity is unknown.
+      // If the token cannot be checked now, its reader continues.
       const identity = await this.authenticator.identify(token).catch(() => null);
       if (identity !== undefined) continue;
       for (const [reader, one] of this.tokens) if (one === token) reader.end();
@@ -210,7 +210,7 @@ export class EventFeed implements OnModuleDestroy {
     const { sequence, subject, text } = message;
     this.lastSequence = sequence;
     const readers = this.readers.get(subject.split('.')[2]!);
-    // An exception would end the consumer, and with it the events of all readers.
+    // `parseEvent` does not throw: an exception would end the consumer for all readers.
     const event = readers && parseEvent(message);
     if (event === undefined) return;
     for (const reader of readers!) reader.offer(sequence, event, text);

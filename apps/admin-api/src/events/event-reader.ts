@@ -4,12 +4,14 @@ import type { Response } from 'express';
 
 /** Bytes of a waiting event besides its text. */
 const WAITING_EVENT_BYTES = 256;
-/** Time without a read after which a reader that catches up, or has ended, is cut off, milliseconds. */
+/** Time without a read after which a reader is cut off if it catches up or has ended, milliseconds. */
 const STALLED_MS = 10_000;
 
 /**
- * Why a reader was cut off: `unread`: too many unread bytes; `stalled`: it read nothing while it caught up; `behind`:
- * too many bytes of events came while it caught up.
+ * Why a reader was cut off.
+ * - `unread`: it had too many unread bytes.
+ * - `stalled`: it read nothing while it caught up.
+ * - `behind`: too many bytes of new events waited while it caught up.
  */
 export type CutReason = 'unread' | 'stalled' | 'behind';
 
@@ -21,7 +23,7 @@ interface Waiting {
 
 /** One open stream of server-sent events, with a bounded buffer. */
 export class EventReader {
-  /** Events that arrived while the reader catches up; undefined once it is live. */
+  /** New events that wait while the reader catches up; undefined after it has caught up. */
   private waiting: Waiting[] | undefined = [];
   private waitingBytes = 0;
   private lastSequence = 0;
@@ -33,7 +35,7 @@ export class EventReader {
     private readonly onCut: (reason: CutReason) => void,
   ) {}
 
-  /** @param after place in the stream after which the reader starts; undefined: not known, or known to the reader */
+  /** @param after place in the stream that the caller learns; undefined: not known, or the caller has sent the place */
   begin(after?: number): void {
     this.response.status(200).set({
       'Content-Type': 'text/event-stream; charset=utf-8',
@@ -45,18 +47,18 @@ export class EventReader {
     else this.response.write(`id: ${after}\n\n`);
   }
 
-  /** Sends a comment, so that neither side takes a quiet connection for a dead one. */
+  /** Sends a comment, which shows to both sides that a quiet connection is alive. */
   beat(): void {
     if (!this.isGone) this.response.write(':\n\n');
   }
 
   end(): void {
     this.response.end();
-    // A caller that does not read would keep its connection.
+    // Without this, a caller that does not read would keep its connection.
     setTimeout(() => this.response.destroy(), STALLED_MS).unref();
   }
 
-  /** Sends an event of the past. @returns false if the reader is gone */
+  /** Sends a stored event. @returns false if the reader is gone */
   async replay(sequence: number, event: PoolEvent, text: string): Promise<boolean> {
     this.write(sequence, event, text);
     if (!this.isGone && this.response.writableNeedDrain) {
@@ -66,7 +68,7 @@ export class EventReader {
   }
 
   /**
-   * Ends the replay of stored events: events that arrived meanwhile follow, then the comment `live`, then new events.
+   * Ends the replay of stored events. Sends the waiting events, then the comment `live`, and from now on new events.
    */
   async live(): Promise<void> {
     for (let next = this.waiting?.shift(); next !== undefined; next = this.waiting?.shift()) {

@@ -11,10 +11,10 @@ import { measureRequests } from './measure-requests';
 import { RateLimits } from './rate-limits';
 import { renewCertificate } from './renew-certificate';
 
-/** Maximum time for a whole request with its body, milliseconds; a slower caller is cut off. */
+/** Maximum time for a whole request with its body, milliseconds. A slower caller is cut off. */
 const REQUEST_MS = 30_000;
 const HEADERS_MS = 10_000;
-/** Longer than the idle timeout of common load balancers (60 s), which must not find a connection closed. */
+/** Idle timeout of connections, milliseconds. Common load balancers close idle connections first, after 60 s. */
 const KEEP_ALIVE_MS = 75_000;
 /** Sources that a page of the console may load: only files and replies of this server. */
 const CONTENT_SECURITY_POLICY = {
@@ -24,7 +24,7 @@ const CONTENT_SECURITY_POLICY = {
     scriptSrc: ["'self'"],
     // Mantine writes its colors into a style element.
     styleSrc: ["'self'", "'unsafe-inline'"],
-    // Charts are exported as pictures from a blob.
+    // Charts are saved as pictures from a blob.
     imgSrc: ["'self'", 'data:', 'blob:'],
     connectSrc: ["'self'"],
     baseUri: ["'none'"],
@@ -34,12 +34,11 @@ const CONTENT_SECURITY_POLICY = {
 };
 
 /**
- * Routes without a limit: a flood from the address of the caller, for example a node of Kubernetes, must not fail its
- * probes.
+ * Routes without a rate limit: many requests from a node of Kubernetes must not fail the probes from the same address.
  */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/livez', '/readyz', '/startupz']);
 
-/** The HTTP server of admin-api; the body of a request is read after the check of its token. */
+/** Options of the HTTP server of admin-api. The token of a request is checked before its body is read. */
 export function httpServer(config: AdminApiConfig) {
   return {
     options: { bodyParser: false, httpsOptions: config.tls() },
@@ -60,7 +59,7 @@ export function httpServer(config: AdminApiConfig) {
   };
 }
 
-/** Bounds the requests from each address: routes, files of the console, documents and metrics. */
+/** Limits the rate of requests from each address: routes, files of the console, documents and metrics. */
 function limitAddresses(limits: RateLimits) {
   return async (request: Request, _: Response, next: NextFunction): Promise<void> => {
     if (!PROBES.has(request.path)) await limits.takeOfAddress(request.ip ?? '');
@@ -72,8 +71,8 @@ const CONSOLE_FOLDER = join(PROJECT_ROOT, 'dist/console');
 const YEAR_MS = 31_536_000_000;
 
 /**
- * Serves the console at `/`, without a token: the files hold no data. A path that is no file of the console goes to the
- * routes. The names of files in `assets` contain a hash of their contents; all other files are read again each time.
+ * Serves the console at `/`, without a token, because its files hold no data. Any other path goes to the routes. A
+ * browser keeps files in `assets`, whose names have a hash of the contents, and asks again for all other files.
  */
 function serveConsole(application: NestExpressApplication): void {
   if (!existsSync(CONSOLE_FOLDER)) {

@@ -1,12 +1,12 @@
 import type { Metrics } from '@broomwagon/platform';
 import type { NextFunction, Request, Response } from 'express';
 
-/** Label instead of the route, for files of the console and unknown paths. */
+/** Label for files of the console and unknown paths, which have no route. */
 const NO_ROUTE = 'other';
 
 /**
- * Measures requests: duration by route template, method and class of the status, and how many are in flight. A stream
- * of events has no duration, because it lasts as long as its reader likes.
+ * Measures requests: duration by route template, method and class of the status, and the number in flight. A stream of
+ * events is not measured, because its reader decides how long the stream lasts.
  */
 export function measureRequests(metrics: Metrics) {
   const duration = metrics.histogram(

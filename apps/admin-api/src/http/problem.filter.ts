@@ -10,7 +10,7 @@ import { API_ROOT, BroomwagonError, ERROR_CODES, getHttpStatus, type Problem, RO
 import type { Request, Response } from 'express';
 import { getRequestId } from './request-id';
 
-/** Retry-After of 429 and 503 if the error has none, milliseconds. */
+/** Retry-After of 429 and 503 for an error without `retryAfterMs`, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
 /** Methods of each path. */
 const PATHS = new Map<string, { pattern: RegExp; methods: string[] }>();
@@ -31,11 +31,11 @@ export class ProblemFilter implements ExceptionFilter {
     const request = http.getRequest<Request>();
     const response = http.getResponse<Response>();
     if (cause instanceof ServiceUnavailableException) {
-      // The answer of a health route.
+      // A health route has its own form of answer.
       response.status(cause.getStatus()).json(cause.getResponse());
       return;
     }
-    // The caller disconnected in the middle of its body.
+    // The caller disconnected before the end of its body: nobody reads an answer.
     if (request.destroyed && (cause as { code?: unknown }).code === 'ECONNRESET') return;
     const error = typedError(cause, request, response);
     if (error.code === 'INTERNAL')
@@ -65,7 +65,7 @@ function sendProblem(error: BroomwagonError, request: Request, response: Respons
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(details === undefined ? {} : { details }),
   };
-  // The rest of a refused body is not read.
+  // The rest of a refused body is not read, so the connection cannot be used again.
   if (!request.complete) response.set('Connection', 'close');
   response.status(status).type('application/problem+json').set('X-Request-Id', requestId).send(JSON.stringify(problem));
 }

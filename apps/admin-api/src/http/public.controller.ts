@@ -6,7 +6,7 @@ import { VERSION, PROJECT_ROOT } from '@broomwagon/platform';
 /** Text of docs/protocol/openapi.json. */
 const OPENAPI_TEXT = readFileSync(join(PROJECT_ROOT, 'docs/protocol/openapi.json'), 'utf8');
 
-/** Routes without a token, besides the health routes; none of them shows data of a pool. */
+/** Routes without a token, in addition to the health routes. They show no data of a pool. */
 @Controller()
 export class PublicController {
   @Get('health')

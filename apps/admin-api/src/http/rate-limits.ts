@@ -3,7 +3,7 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { AdminApiConfig } from '../admin-api.config';
 
-/** Limits of requests per second, counted in this replica. */
+/** Limits requests per second. Each replica counts for itself. */
 @Injectable()
 export class RateLimits {
   private readonly ofTokens: RateLimiterMemory;

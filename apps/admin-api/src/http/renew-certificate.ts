@@ -6,8 +6,8 @@ const CHECK_EVERY_MS = 60_000;
 const logger = new Logger('Certificate');
 
 /**
- * Sets the certificate of an HTTPS server again when its files have changed: cert-manager renews them while the server
- * runs. Files that cannot be used leave the previous certificate, with an error in the log.
+ * Sets the certificate of an HTTPS server again when the certificate files have changed, as by cert-manager. If the new
+ * files cannot be used, the server keeps the previous certificate, and the log has an error.
  * @param read reads certificate and key from their files
  */
 export function renewCertificate(

@@ -6,7 +6,7 @@ import { hasBody, readBody } from './read-body';
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
 
-/** Fields of the operation, from path, query or body, the header `Idempotency-Key`, and the pool apart. */
+/** What a request asks for: fields of the operation from path, query or body, the `Idempotency-Key`, and the pool. */
 export interface RequestFields {
   pool?: string;
   body: JsonObject;
@@ -15,8 +15,7 @@ export interface RequestFields {
 
 /**
  * Reads the fields of a request.
- * @param callerId part of an id that is derived from an `Idempotency-Key`, so that two callers with one key have two
- * ids
+ * @param callerId makes an id from an `Idempotency-Key` unique: two callers with the same key get different ids
  * @throws BroomwagonError VALIDATION_FAILED, and the errors of {@link readBody}
  */
 export async function readFields(route: Route, request: Request, callerId: string): Promise<RequestFields> {

@@ -4,7 +4,7 @@ import type { Request } from 'express';
 const GIVEN = /^[\w.:-]{1,128}$/;
 const ids = new WeakMap<Request, string>();
 
-/** Id of a request, from its header `X-Request-Id`, or a random one. */
+/** Id of a request: its header `X-Request-Id`, or a random id. */
 export function getRequestId(request: Request): string {
   const known = ids.get(request);
   if (known !== undefined) return known;

@@ -9,13 +9,13 @@ import { RoundTimeline } from '../reports/round-timeline';
 import { LogLevels } from './log-levels';
 import { Readiness } from './readiness';
 
-/** All operations except the stream, which has no reply. */
+/** All operations of admin-api except `event.stream`, which has no reply. */
 export type HandledName = Exclude<AdminOperationName, 'event.stream'>;
 type Handlers = {
   [Name in HandledName]: (body: AdminRequestOf<Name>, identity: Identity, pool: string) => Promise<AdminReplyOf<Name>>;
 };
 
-/** The operations of ADMIN_OPERATIONS: one entry each. */
+/** A handler for each operation of ADMIN_OPERATIONS. */
 @Injectable()
 export class AdminHandlers {
   private readonly handlers: Handlers;
@@ -48,7 +48,7 @@ export class AdminHandlers {
     };
   }
 
-  /** @param pool pool of the path; set for all operations that need one */
+  /** @param pool pool of the path; set for each operation that needs a pool */
   handle(operation: HandledName, request: object, identity: Identity, pool = ''): Promise<object> {
     return this.handlers[operation](request as never, identity, pool);
   }

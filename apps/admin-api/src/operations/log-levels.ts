@@ -8,7 +8,7 @@ import {
 } from '@broomwagon/contracts';
 import { MessagingClient, UndeliveredError } from '@broomwagon/messaging';
 
-/** Longest time for the first reply, milliseconds. */
+/** Maximum time for the first reply, milliseconds. */
 const MAX_WAIT_MS = 2_000;
 
 /** Sets the level of the logs of running services. */
@@ -18,7 +18,7 @@ export class LogLevels {
 
   /**
    * Sends the request to every replica that serves the pool. A slow replica may be missing in the reply.
-   * @throws BroomwagonError UNAVAILABLE when no replica that is named has replied
+   * @throws BroomwagonError UNAVAILABLE if no named replica has replied
    */
   async set(pool: PoolName, request: SetLogLevelRequest): Promise<ReplicasLogLevelReply> {
     const replicas = await this.client.requestAll<LogLevelReply>(logLevelSubject(pool), request, MAX_WAIT_MS);

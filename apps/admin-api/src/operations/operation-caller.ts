@@ -15,7 +15,8 @@ import type { Identity } from '../auth/identity';
 import { AdminHandlers, type HandledName } from './admin-handlers';
 
 /**
- * Changes that do not need an existing pool: one creates it, deletions may be repeats, and the last does not use Redis.
+ * Changes that need no existing pool: `server.register` creates the pool, a deletion may be a repeat, and
+ * `service.log-level` does not use Redis.
  */
 const WITHOUT_POOL: ReadonlySet<RestOperationName> = new Set([
   'server.register',
@@ -24,7 +25,7 @@ const WITHOUT_POOL: ReadonlySet<RestOperationName> = new Set([
   'service.log-level',
 ]);
 
-/** Calls operations: operations of the protocol over NATS, operations of admin-api in this process. */
+/** Calls operations: operations of the protocol over NATS, and operations of admin-api in this process. */
 @Injectable()
 export class OperationCaller {
   constructor(
@@ -56,8 +57,8 @@ export class OperationCaller {
       }
       return await this.client.call(pool!, operation, body as never, options);
     } catch (error) {
-      // Some services serve certain pools only: a pool without a service is no outage if the pool does not exist.
-      // With a JetStream stream over the subjects, NATS reports none as unserved: a read ends in TIMEOUT.
+      // No service may answer because the pool does not exist: then the error is POOL_NOT_FOUND. If a JetStream stream
+      // stores requests, NATS does not report that no service listens, and a read ends in TIMEOUT.
       const isUnserved =
         isBroomwagonError(error, 'UNAVAILABLE') || (method === 'GET' && isBroomwagonError(error, 'TIMEOUT'));
       if (pool !== undefined && isUnserved) await this.checkPool(pool, error);

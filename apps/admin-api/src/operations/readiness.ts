@@ -7,17 +7,17 @@ import {
 } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
 
-/** Longest time for the first reply, milliseconds. */
+/** Maximum time for the first reply, milliseconds. */
 const MAX_WAIT_MS = 2_000;
 
-/** Reads the readiness of running services, with the reasons. */
+/** Reads whether running services are ready, with the reasons. */
 @Injectable()
 export class Readiness {
   constructor(private readonly client: MessagingClient) {}
 
   /**
    * Reads the readiness of every replica that serves the pool.
-   * @throws BroomwagonError UNAVAILABLE when NATS delivers to no replica
+   * @throws BroomwagonError UNAVAILABLE if NATS delivers the request to no replica
    */
   async read(pool: PoolName): Promise<ReplicasReadinessReply> {
     const replicas = await this.client.requestAll<ReadinessReply>(readinessSubject(pool), {}, MAX_WAIT_MS);

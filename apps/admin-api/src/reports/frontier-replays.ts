@@ -7,7 +7,7 @@ export type TrainedRound = Pick<RoundStatus, 'roundId' | 'neededGroups' | 'polic
 };
 type Choice = Pick<FixedPolicy, 'name' | 'overProvision'>;
 
-/** Policies under which a recording is replayed. */
+/** Policies under which recorded samples are replayed. */
 const TRIED: readonly Choice[] = [
   { name: 'wait', overProvision: 1 },
   ...(['regenerate', 'resume', 'drip'] as const).flatMap((name) =>
@@ -16,8 +16,8 @@ const TRIED: readonly Choice[] = [
 ];
 
 /**
- * Replays the recording under each policy, one replay in each turn of the event loop: a replay of all groups takes some
- * milliseconds.
+ * Replays recorded samples under each policy. Each replay has its own turn of the event loop, since a replay of all
+ * groups takes some milliseconds.
  */
 export async function replays(
   { groups, longestTokens }: Pick<CollectedSamples, 'groups' | 'longestTokens'>,
@@ -27,7 +27,7 @@ export async function replays(
   if (last === undefined) return [];
   const groupsPerStep = Math.max(...rounds.map(({ neededGroups }) => neededGroups));
   const had = rounds.map(toChoice);
-  // A fixed concurrency needs a model of the servers.
+  // A replay of `fixed-concurrency` would need a model of the servers.
   if (had.some(({ name }) => name === 'fixed-concurrency') || groups.size < 2 * groupsPerStep) return [];
   const time = roundTime(
     rounds.flatMap((round) => {
@@ -56,7 +56,7 @@ export async function replays(
   return points;
 }
 
-/** Policy that a round had: its own, or the choice of `auto` or of an adaptive policy. */
+/** Policy that a round had: the given policy, or the choice of `auto` or of an adaptive policy. */
 function toChoice({ policy, choice }: TrainedRound): Choice {
   const name = (choice?.auto?.policy ?? policy.name) as Choice['name'];
   return { name, overProvision: name === 'wait' ? 1 : (choice?.overProvision ?? policy.overProvision ?? 1) };

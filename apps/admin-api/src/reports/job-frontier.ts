@@ -15,13 +15,13 @@ import { acceptsEvent, parseEvent } from '../events/accepts-event';
 import { replays, computeRoundSeconds, type TrainedRound } from './frontier-replays';
 import { CLOCK_MARGIN_MS } from './round-timeline';
 
-/** Maximum recorded groups. A replay of them takes some milliseconds. */
+/** Maximum recorded groups. A replay of so many groups takes some milliseconds. */
 const MAX_GROUPS = 8_192;
-/** Maximum events that are read for the recorded samples. */
+/** Maximum events that are read to record samples. */
 const MAX_READ = 65_536;
 const BATCH = 512;
 
-/** Speed and cost of the steps of a job, and of other policies on its recorded samples. */
+/** Computes speed and cost of the steps of a job, and of other policies on the recorded samples of the job. */
 @Injectable()
 export class JobFrontier {
   private readonly logger = new Logger(JobFrontier.name);
@@ -74,7 +74,7 @@ export class JobFrontier {
   }
 
   /**
-   * Records the samples of rounds. The recording is empty without JetStream, or when the stream has removed the events.
+   * Records the samples of rounds from their events. Without JetStream, or without stored events, there are no samples.
    */
   private async record(pool: string, job: JobId, rounds: readonly TrainedRound[]): Promise<CollectedSamples> {
     const samples = new SampleCollector(MAX_GROUPS);

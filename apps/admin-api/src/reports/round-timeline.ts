@@ -11,13 +11,13 @@ import { MessagingConnection, readStream, TypedClient } from '@broomwagon/messag
 import { AdminApiConfig } from '../admin-api.config';
 import { acceptsEvent, parseEvent } from '../events/accepts-event';
 
-/** Maximum events of one page, and maximum events that are read for it. */
+/** Maximum events of one page, and maximum events that are read for one page. */
 const MAX_EVENTS = 1_024;
 const MAX_READ = 4_096;
 /** Maximum difference of the clocks of Redis and NATS, milliseconds. */
 export const CLOCK_MARGIN_MS = 60_000;
 
-/** Changes of weights stop all rounds of a pool. */
+/** Types of events that belong to every round, because a change of weights stops all rounds of a pool. */
 const OF_WEIGHTS: ReadonlySet<PoolEvent['type']> = new Set<PoolEvent['type']>([
   'weights.begun',
   'weights.committed',
@@ -59,12 +59,12 @@ export class RoundTimeline {
       position = message.sequence;
       if (event === undefined) continue;
       if (last !== undefined) missingEvents += Math.max(0, event.sequence - last - 1);
-      // A page starts with the last event of the page before it, so that no missing event is overlooked.
+      // A page starts again with the last event of the previous page, to find events that are missing in between.
       const isNew = cursor === undefined || message.sequence > cursor;
       last = Math.max(last ?? 0, event.sequence);
       const isMeanwhile = event.atMs >= round.openedAtMs;
       if (isNew && isMeanwhile && isWanted(event)) events.push(event);
-      // After this event, no attempt of the round is left.
+      // A settled round has no more attempts.
       if (event.type === 'round.settled' && isOfRound(event)) break;
       if (events.length === MAX_EVENTS || read >= MAX_READ) return { events, missingEvents, cursor: message.sequence };
     }

@@ -13,7 +13,7 @@ import { getRequestId } from '../http/request-id';
 /** Time without a read after which the caller of an export is cut off, milliseconds. */
 const STALLED_MS = 30_000;
 
-/** All routes of the table ROUTES; each gets a method of this class below. */
+/** All routes of the table ROUTES. The code below adds a method for each route to this class. */
 @Controller(API_ROOT.slice(1))
 @UseGuards(AccessGuard)
 export class RoutesController {
@@ -46,7 +46,7 @@ export class RoutesController {
     response.json(reply);
   }
 
-  /** Writes every page of a list, one entry per line, as fast as the caller reads. */
+  /** Writes all pages of a list, one entry per line, as fast as the caller reads. */
   private async export(route: Route, { pool, body }: RequestFields, identity: Identity, response: Response) {
     let cursor: unknown;
     do {

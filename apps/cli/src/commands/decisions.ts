@@ -7,13 +7,13 @@ import type { Act, Session } from '../session';
 import { formatTable, formatTime } from '../tables';
 
 type Record = Schemas['DecisionRecord'];
-/** A receipt, and the choice that the policy makes from its snapshot. */
+/** A receipt of a decision, and the choice that the policy makes again from the snapshot of the receipt. */
 interface Replay {
   seq: number;
   acquireId: string;
   serverId: string;
   branch: string;
-  /** Absent if the snapshot is truncated. */
+  /** The second choice; absent if the snapshot is truncated. */
   again?: { serverId: string; branch: string };
   isSame?: boolean;
 }
@@ -63,10 +63,10 @@ function readDecisions(session: Session, most: number, full?: true): Promise<Rec
 }
 
 async function replay({ seq, acquireId, serverId, decision }: Record): Promise<Replay> {
-  // Loaded only here: no other command needs the policies.
+  // The policies are loaded here, because no other command needs them.
   const { replayDecision } = await import('@broomwagon/policies');
   const { snapshot, via, key } = decision;
-  // A decision after a wait has the rule that chose the server in `via`.
+  // For a decision after a wait, `via` has the rule that chose the server.
   const branch = decision.branch === 'waited' ? (via ?? decision.branch) : decision.branch;
   const receipt = { seq, acquireId, serverId, branch };
   const again = replayDecision(snapshot as DecisionSnapshot);

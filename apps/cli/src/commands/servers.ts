@@ -138,7 +138,7 @@ export function listServers(session: Session, pool: string): Promise<Schemas['Se
   return session.all(read, ({ servers }) => servers);
 }
 
-/** Columns of a server in a table. */
+/** The columns of a server in a table. */
 export function serverRow(server: Schemas['ServerStatus']) {
   const { serverId, state, inflight, capacity, maxInflight, load, weightVersion, heartbeatAgeMs, dialect } = server;
   return {

@@ -5,7 +5,7 @@ import { formatTable, formatTime } from '../tables';
 import { entryRow } from './audit';
 import { listServers, serverRow } from './servers';
 
-/** A job with its open round, if it has one. */
+/** A job, with its open round if there is one. */
 interface JobView extends Pick<Schemas['JobStatus'], 'job' | 'stepsTrained' | 'longtail' | 'requests'> {
   round?: Schemas['RoundStatus'];
 }
@@ -46,7 +46,7 @@ function poolRow(status: Schemas['LoadBalancerStatus']) {
   };
 }
 
-/** Shows all parts that can be read, and fails afterwards if a service did not answer. */
+/** Shows all parts that can be read. Fails afterwards if a part could not be read. */
 async function showPool(session: Session, pool: string): Promise<void> {
   const params = { path: { pool } };
   const [totals, servers, jobs, weights, lost] = await Promise.allSettled([
@@ -88,8 +88,8 @@ function unserved(servers: Awaited<ReturnType<typeof listServers>>, jobs: readon
 }
 
 /**
- * Lost changes of a pool; empty for the token of a viewer, who may not read the audit log, and for an admin-api of the
- * previous release.
+ * Lost changes of a pool. Empty for the token of a viewer, who may not read changes, and for an admin-api of the
+ * previous release, which has no such route.
  */
 async function listLostChanges({ client }: Session, pool: string): Promise<Schemas['AuditEntry'][]> {
   try {

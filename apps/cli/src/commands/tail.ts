@@ -10,7 +10,7 @@ interface OfJob {
   job?: string;
 }
 
-/** Path fields of a queue: the job of `--job`, or the only job. */
+/** Path fields of a long-tail queue: pool, and the job of `--job` or the only job. */
 async function resolveJobPath(session: Session, { job }: OfJob) {
   const pool = await session.pool();
   return { pool, job: await session.job(pool, job) };

@@ -6,7 +6,7 @@ import { CommandFailure } from '../failures';
 import type { Act, Session } from '../session';
 import { formatFields, formatTable, formatTime } from '../tables';
 
-/** Operations on tokens that REST and the store in Redis have in common. */
+/** Operations on tokens, by REST or by the store in Redis. */
 interface Tokens {
   create(request: NewToken): Promise<Schemas['CreateTokenReply']>;
   list(): Promise<Schemas['TokenStatus'][]>;
@@ -94,7 +94,7 @@ function buildTokenCalls({ client }: Session): Tokens {
   };
 }
 
-/** Runs work on the store in Redis, which is loaded only here: other commands need no Redis. */
+/** Runs work on the store in Redis. The store is loaded here, because other commands need no Redis. */
 async function withStore(work: (tokens: Tokens) => Promise<void>): Promise<void> {
   await import('reflect-metadata');
   const { CreateTokenRequest } = await import('@broomwagon/contracts');

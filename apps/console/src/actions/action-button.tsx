@@ -17,14 +17,14 @@ interface ActionButtonProps {
   isDangerous?: boolean;
   isDisabled?: boolean;
   /**
-   * @param key the same for repeats, so that a repeat changes nothing again.
+   * @param key the same for repeats, so that a repeat changes nothing
    * @returns a sentence about the finished change
    */
   run(key: string): Promise<string>;
   onDone?(): void;
 }
 
-/** A change that needs the role operator, made after a confirmation; an error stays in the dialog. */
+/** A button for a change that needs the role operator. A dialog asks for a confirmation, and shows an error. */
 export function ActionButton(props: ActionButtonProps) {
   const { label, title, about, children, isDangerous, isDisabled, run, onDone } = props;
   const { may } = useSession();

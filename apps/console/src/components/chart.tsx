@@ -20,16 +20,16 @@ interface ChartProps {
   lines: readonly ChartLine[];
   height?: number;
   formatX?(value: number): string;
-  /** Possible distances of the ticks of the x axis. */
+  /** Possible distances between ticks of the x axis. */
   stepsX?: readonly number[];
   formatY?(value: number): string;
-  /** Both ends of the y axis include these values. */
+  /** Values that the y axis always includes. */
   include?: readonly number[];
 }
 
 const STEPS = [1, 2, 5, 10, 20, 50, 100];
 
-/** Lines or bars over a number, in the colors of the page. */
+/** A chart of lines or bars over a number, in the colors of the page. */
 export function Chart({
   label,
   x,
@@ -89,7 +89,7 @@ export function Chart({
       host.current,
     );
     return () => plot.destroy();
-    // The dependency `contents` stands for the arrays, which are new at each call.
+    // The arrays are new at each call, so the text `contents` is the dependency in their place.
   }, [width, height, palette, contents]);
   const text = lines.map((line) => `${line.label}: ${formatSummary(line, formatY)}`).join('; ');
   return (

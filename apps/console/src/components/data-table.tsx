@@ -6,12 +6,12 @@ import classes from './data-table.module.css';
 export interface Column<Row> {
   title: string;
   /**
-   * Value by which rows are sorted and that a cell shows: a dash for undefined. Absent: the column cannot be sorted.
+   * Value of a cell, by which rows are sorted. An undefined value is shown as a dash. Absent: no sorting.
    */
   value?(row: Row): string | number | undefined;
-  /** The text of a value that is a number. */
+  /** Text of a number. */
   format?(value: number): string;
-  /** Contents of a cell, if they are more than its value. */
+  /** Contents of a cell; default: the value as text. */
   cell?(row: Row): ReactNode;
   align?: 'right';
   width?: number | string;
@@ -23,7 +23,7 @@ interface DataTableProps<Row> {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   toKey(row: Row): string;
-  /** Text that is shown without rows. */
+  /** Text that is shown if there are no rows. */
   empty: string;
   /** Greatest height, pixels. */
   height?: number;
@@ -32,7 +32,7 @@ interface DataTableProps<Row> {
 const ROW_HEIGHT = 36;
 const byText = new Intl.Collator('en', { numeric: true });
 
-/** A table of any length: only rows in view are in the document. */
+/** A table of any length, since only visible rows are in the document. */
 export function DataTable<Row>({ label, columns, rows, toKey: keyOf, empty, height = 520 }: DataTableProps<Row>) {
   const [sorting, setSorting] = useState<{ title: string; isDescending: boolean }>();
   const frame = useRef<HTMLDivElement>(null);
@@ -120,7 +120,7 @@ function renderCell<Row>({ cell, value, format }: Column<Row>, row: Row): ReactN
   return typeof found === 'number' && format !== undefined ? format(found) : (found ?? '–');
 }
 
-/** Orders values; absent values come first. */
+/** Orders two values. An absent value comes first. */
 function compare(one?: string | number, other?: string | number): number {
   if (one === undefined || other === undefined) return Number(one !== undefined) - Number(other !== undefined);
   if (typeof one === 'number' && typeof other === 'number') return one - other;

@@ -5,17 +5,17 @@ const time = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit',
 export const count = (value: number): string => whole.format(value);
 export const compact = (value: number): string => short.format(value);
 export const percent = (share: number, digits = 0): string => `${(share * 100).toFixed(digits)} %`;
-/** Time of day of milliseconds since 1970. */
+/** Formats milliseconds since 1970 as the time of day. */
 export const clock = (ms: number): string => time.format(ms);
 
-/** An id as a part of a text: marks that turn the direction of the following text are shown as \uFFFD. */
+/** Formats an id as a part of a text. Marks that turn the direction of text become \uFFFD. */
 export const plainId = (id: string): string =>
   id.replaceAll(/[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/g, '\uFFFD');
 
-/** A duration in its two largest units. */
+/** Formats milliseconds as a duration in its two largest units. */
 export function duration(ms: number): string {
   if (ms < 9_950) return `${(Math.max(0, ms) / 1_000).toFixed(1)} s`;
-  // Rounded before it is divided: 119.6 s are 2 min 0 s.
+  // The duration is rounded before it is divided, so that 119.6 s become 2 min 0 s.
   const seconds = Math.round(ms / 1_000);
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;

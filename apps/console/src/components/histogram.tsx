@@ -4,7 +4,7 @@ import { compact } from './format';
 
 const BINS = 24;
 
-/** Number of values for each value; `isWide`: for each range of equal width. */
+/** A chart of how often each value occurs. `isWide`: each range of equal width instead of each value. */
 export function Histogram({
   label,
   values,

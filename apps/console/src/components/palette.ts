@@ -1,6 +1,6 @@
 import { useComputedColorScheme } from '@mantine/core';
 
-/** Colors of drawings on a canvas, which reads no style sheet. Equal to the colors in console.css. */
+/** Colors for canvas drawings, since a canvas reads no style sheet. Keep equal to the colors in console.css. */
 const PALETTES = {
   light: {
     bar: '#0c8599',

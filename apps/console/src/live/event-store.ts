@@ -3,16 +3,16 @@ import { type PoolEventType, SELDOM_EVENTS } from './event-types';
 
 /** Maximum events; older events are forgotten. */
 const MAX_EVENTS = 1_000;
-/** Interval at which events are shown together, so that thousands in a second cost as much as a few, milliseconds. */
+/** Interval at which new events are shown together, milliseconds: thousands of events cost as much as a few. */
 const BATCH_MS = 500;
 const RETRY_MS = 5_000;
 export const NONE: readonly StreamedEvent[] = [];
 
-/** The last events of a pool, read over one connection for all components. */
+/** Keeps the last events of a pool. All components share one connection. */
 export class EventStore {
-  /** Latest event first; a new array after each change. */
+  /** Events, the latest first. Each change makes a new array. */
   events = NONE;
-  /** Reason why there are no new events at present. */
+  /** Reason why no new events come at present. */
   error?: AdminApiError;
   private types: readonly PoolEventType[] = SELDOM_EVENTS;
   private pending: StreamedEvent[] = [];
@@ -26,7 +26,7 @@ export class EventStore {
     private readonly pool: string,
   ) {}
 
-  /** Reads other types of events from now on. */
+  /** Reads events of these types from now on. */
   read(types: readonly PoolEventType[]): void {
     this.types = types;
     this.stop();

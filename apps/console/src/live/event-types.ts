@@ -3,7 +3,7 @@ import type { Schemas } from '@broomwagon/admin-client';
 export type PoolEvent = Schemas['PoolEvent'];
 export type PoolEventType = PoolEvent['type'];
 
-/** All types of events, in the order of a round; `often`: one for each sample, group or server of a round. */
+/** All types of events, in the order of a round. `often`: each sample, group or server of a round has such an event. */
 const FREQUENCY: Record<PoolEventType, 'often' | 'seldom'> = {
   'round.opened': 'seldom',
   'round.submitted': 'often',
@@ -33,5 +33,5 @@ const FREQUENCY: Record<PoolEventType, 'often' | 'seldom'> = {
   'pool.set-back': 'seldom',
 };
 export const EVENT_TYPES = Object.keys(FREQUENCY) as PoolEventType[];
-/** Types that are always read; a page that shows other events requests them. */
+/** Types that are always read. A page that shows other types requests them. */
 export const SELDOM_EVENTS = EVENT_TYPES.filter((type) => FREQUENCY[type] === 'seldom');

@@ -30,7 +30,7 @@ export function useEvents(types: readonly PoolEventType[], onEvents: () => void)
   }, [store, key, onEvents]);
 }
 
-/** The last events of these types and of the types that are always read, latest first. */
+/** The last events of these types and of SELDOM_EVENTS, the latest first. */
 export function useEventList(types: readonly PoolEventType[]) {
   const store = useContext(EventsContext);
   const key = types.filter((type) => !SELDOM_EVENTS.includes(type)).join();

@@ -3,11 +3,11 @@ import { AdminApiError } from '@broomwagon/admin-client';
 /** A value that is read periodically. */
 export interface Reading<Value> {
   read(): Promise<Value>;
-  /** Time from the end of a read to the next one, milliseconds; after failures it is longer. */
+  /** Pause between two reads, milliseconds. After failures the pause is longer. */
   everyMs: number;
-  /** Ends the reading. */
+  /** Its abort ends the reading. */
   signal: AbortSignal;
-  /** Receives a function that causes a read: the next read is early, also if one runs now. */
+  /** Receives a function that makes the next read early. If a read runs now, another read follows. */
   wake: { current: () => void };
   onValue(value: Value): void;
   onError(error: AdminApiError): void;

@@ -1,11 +1,11 @@
 /**
- * Minimum difference that counts, milliseconds: a smaller one may come from the network, and the header has whole
- * seconds only.
+ * Minimum difference that counts, milliseconds. A smaller difference may come from the network, and the header has only
+ * whole seconds.
  */
 const LEAST_MS = 3_000;
 let offsetMs = 0;
 
-/** Compares the clock of the browser with the clock of the server that sent a reply. */
+/** Compares the clock of the browser with the header `Date` of a reply. */
 export function noteClock({ headers }: Response): void {
   const aheadMs = Date.parse(headers.get('Date') ?? '') - Date.now();
   if (!Number.isNaN(aheadMs)) offsetMs = Math.abs(aheadMs) < LEAST_MS ? 0 : aheadMs;

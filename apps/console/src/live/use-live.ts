@@ -6,24 +6,24 @@ import { readAgain } from './read-again';
 
 /** A value that is read periodically. */
 export interface Live<Value> {
-  /** The last value; undefined before the first. */
+  /** The last value; undefined before the first read. */
   value?: Value;
-  /** Reason why the last read failed; the value before it stays. */
+  /** Reason why the last read failed. The last value stays. */
   error?: AdminApiError;
   /** Reads the value now. */
   refresh(): void;
 }
 
 export interface LiveOptions {
-  /** Time from one read to the next, milliseconds. */
+  /** Pause between two reads, milliseconds. */
   everyMs?: number;
-  /** Events after which the value is read earlier. */
+  /** Types of events after which the value is read early. */
   after?: readonly PoolEventType[];
 }
 
 /**
- * Reads a value now and periodically, earlier after some events, and not while the tab is hidden.
- * @param key name of the value: another key is another value; undefined: no value is read
+ * Reads a value now, periodically, and after certain events. Reads nothing while the tab is hidden.
+ * @param key name of the value: a new key starts with a new value; undefined: nothing is read
  */
 export function useLive<Value>(
   key: string | undefined,

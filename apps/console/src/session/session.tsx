@@ -28,7 +28,7 @@ function createClient(token: string): AdminClient {
   return client;
 }
 
-/** Reads the identity of the holder of the token; shows `signIn` without a valid token, otherwise the children. */
+/** Reads the identity of the token. With a valid token shows the children, otherwise `signIn`. */
 export function SessionProvider({ signIn, children }: { signIn: ReactNode; children: ReactNode }) {
   const [token, setToken] = useState(readToken);
   const [identity, setIdentity] = useState<Identity>();
@@ -42,7 +42,7 @@ export function SessionProvider({ signIn, children }: { signIn: ReactNode; child
     setToken(next);
   }, []);
   useEffect(() => {
-    // The user may open a link with a token in this tab.
+    // The user may open a link with another token in this tab.
     const listen = () => {
       const found = readToken();
       if (found !== token) change(found);
@@ -57,7 +57,7 @@ export function SessionProvider({ signIn, children }: { signIn: ReactNode; child
       (error: unknown) => {
         if (!isCurrent) return;
         const failure = AdminApiError.ofFailure(error);
-        // While the server does not answer, a reload of the page tries the token again.
+        // If the server does not answer, the token is kept, so that a reload of the page tries it again.
         if (!failure.retryable) storeToken(undefined);
         setProblem(failure);
         setToken(undefined);
@@ -99,8 +99,8 @@ export function useSignIn(): SignedOut {
 const STORED = 'broomwagon.token';
 
 /**
- * The token of this tab, from the address (`#token=...` or `#/round?token=...`), from which it is removed at once, or
- * from an earlier visit. It is kept until the tab is closed.
+ * The token of this tab, from the address (`#token=...` or `#/round?token=...`) or from an earlier visit. A token in
+ * the address is removed from there at once, and kept until the tab is closed.
  */
 function readToken(): string | undefined {
   const fragment = location.hash.slice(1);

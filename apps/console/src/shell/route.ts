@@ -1,6 +1,6 @@
 import { useMemo, useSyncExternalStore } from 'react';
 
-/** The address is `#/<page>?<parameters>`; pool and job are parameters, so that a link shows the same. */
+/** The address `#/<page>?<parameters>`. Pool and job are parameters, so that a link shows the same pool and job. */
 export interface Route {
   page: string;
   parameters: URLSearchParams;
@@ -21,7 +21,7 @@ function parseRoute(hash: string): Route {
   return { page, parameters: new URLSearchParams(query) };
 }
 
-/** Address of a page with the present pool and job and the given changes; undefined removes a parameter. */
+/** Address of a page with the present pool and job, after changes. A change to undefined removes a parameter. */
 export function buildHref(page: string, changes: Record<string, string | undefined> = {}): string {
   const { parameters } = parseRoute(location.hash);
   const kept = new URLSearchParams([...parameters].filter(([name]) => name === 'pool' || name === 'job'));

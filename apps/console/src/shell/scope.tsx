@@ -9,7 +9,7 @@ import { useRoute } from './route';
 export interface Scope {
   pool: string;
   pools: readonly string[];
-  /** The job of the address, otherwise a job whose round is not closed, otherwise the first one; absent: no job yet. */
+  /** The job of the address, otherwise a job with an open round, otherwise the first job; absent without jobs. */
   job?: string;
   jobs: readonly string[];
   status: Live<Schemas['LoadBalancerStatus']>;
@@ -27,7 +27,7 @@ export function useJob(): { pool: string; job: string } {
   return { pool, job: job! };
 }
 
-/** Finds the pool and the job that the pages show; `none` without any pool. */
+/** Finds the pool and the job that the pages show. Without a pool shows `none`. */
 export function ScopeProvider({ none, children }: { none: ReactNode; children: ReactNode }) {
   const { client, identity } = useSession();
   const { parameters } = useRoute();

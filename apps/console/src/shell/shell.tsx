@@ -6,7 +6,7 @@ import { buildHref, useRoute } from './route';
 import { ScopeProvider, useScope } from './scope';
 import { Toolbar } from './toolbar';
 
-/** Navigation, toolbar and the present page. */
+/** The frame of the console: navigation, toolbar and the present page. */
 export function Shell() {
   return (
     <ScopeProvider none={<NoPool />}>

@@ -13,7 +13,7 @@ import { useSession } from '../session/session';
 import { setParameters } from './route';
 import { useScope } from './scope';
 
-/** Selects pool and job; shows who is signed in; switches the colors. */
+/** A toolbar that selects pool and job, shows who is signed in, and switches the color scheme. */
 export function Toolbar() {
   const { pool, pools, job, jobs } = useScope();
   const { identity, signOut } = useSession();

@@ -8,7 +8,7 @@ const CHECK_INTERVAL_MS = 1_000;
 
 /**
  * Holds back the claims of this worker while its payload store cannot be used, because generated tokens would be lost.
- * The coordinator does the same for all workers when its own store fails; this gate is for a failed mount in one worker.
+ * The coordinator does the same for all workers when its own store fails; the gate is for a failed mount of one worker.
  */
 @Injectable()
 export class PayloadGate {

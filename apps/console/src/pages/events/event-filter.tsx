@@ -1,12 +1,12 @@
 import { Chip, Group, Switch } from '@mantine/core';
 import { EVENT_TYPES, type PoolEventType, SELDOM_EVENTS } from '../../live/event-types';
 
-/** Subjects of events: the first part of a type. */
+/** Subjects of events. The subject is the first part of a type, such as `round`. */
 const SUBJECTS = [...new Set(EVENT_TYPES.map(getSubject))];
 
 export interface EventChoice {
   subjects: string[];
-  /** Shows also the events of each sample, group and server. */
+  /** Whether events of each sample, group and server are shown too. */
   isWhole: boolean;
 }
 export const ALL_SELDOM: EventChoice = { subjects: SUBJECTS, isWhole: false };

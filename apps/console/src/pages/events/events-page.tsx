@@ -70,7 +70,7 @@ export default function EventsPage() {
   );
 }
 
-/** The fields of an event besides the common fields of all events. */
+/** Formats the fields of an event that not all events have. */
 function formatEvent(event: PoolEvent): string {
   const { type: _type, pool: _pool, atMs: _atMs, sequence: _sequence, ...fields } = event;
   return Object.entries(fields)

@@ -8,7 +8,7 @@ import type { Server } from '../../live/read-servers';
 const GAP = 2;
 const MAX_ROWS = 6;
 
-/** One cell for each server, filled from below by the share of its capacity in use; gray: not ready. */
+/** Draws a cell for each server, filled from below by the share of capacity in use. */
 export function LoadMap({ servers }: { servers: readonly Server[] }) {
   const { ref: box, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -62,7 +62,7 @@ export function LoadMap({ servers }: { servers: readonly Server[] }) {
   );
 }
 
-/** Size of the largest cells with which all servers fit into a few rows. */
+/** Largest size of cells at which all servers fit into a few rows. */
 function cellSize(servers: number, width: number): number {
   for (let cell = 40; cell > 8; cell -= 2) {
     if (Math.ceil(servers / Math.max(1, Math.floor((width + GAP) / (cell + GAP)))) <= MAX_ROWS) return cell;

@@ -104,7 +104,7 @@ function Absent() {
   );
 }
 
-/** A bar with its value as text; the color changes at 70 % and 90 %. */
+/** A bar with its value as text. Its color changes at 70 % and 90 %. */
 function Meter({ share, text, width = 120 }: { share?: number; text: string; width?: number }) {
   const filled = Math.min(1, Math.max(0, share ?? 0));
   const color = filled >= 0.9 ? 'var(--bad)' : filled >= 0.7 ? 'var(--warn)' : 'var(--bar)';

@@ -4,7 +4,7 @@ import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
 
-/** Replicas of services that are not ready, or have a warning, with the reasons of their `/readyz`. */
+/** Shows replicas that are not ready or have a warning, with the reasons from `/readyz`. */
 export function ServiceReadiness() {
   const { client } = useSession();
   const { pool } = useScope();

@@ -12,7 +12,7 @@ import { useJob } from '../../shell/scope';
 import { type Point, toPoints } from './points';
 import { type Axis, Scatter } from './scatter';
 
-/** The recording grows with each step; a read costs a second of the server at most. */
+/** Interval of reads, milliseconds. A read keeps the server busy for up to a second. */
 const EVERY_MS = 120_000;
 
 const SPEED: Axis = {
@@ -44,7 +44,7 @@ const COLUMNS: readonly Column<Point>[] = [
   { title: 'Waste', value: (one) => one.wasteShare, format: tenthsOfPercent, align: 'right' },
 ];
 
-/** "What did this policy cost me?": speed and cost of the steps, and of other policies on the same samples. */
+/** Answers "What did this policy cost me?": speed and cost of the steps, and of other policies on the same samples. */
 export default function FrontierPage() {
   const { client } = useSession();
   const path = useJob();

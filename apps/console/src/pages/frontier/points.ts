@@ -1,7 +1,7 @@
 import type { Schemas } from '@broomwagon/admin-client';
 
 type Frontier = Schemas['JobFrontierReply'];
-/** Speed and costs, which steps and policies have in common. */
+/** Speed and costs of a step or a policy. */
 type Cost = Pick<
   Frontier['whatIf'][number],
   'stepSeconds' | 'tokensPerSecond' | 'offPolicyShare' | 'lengthBias' | 'wasteShare'
@@ -11,7 +11,7 @@ type Cost = Pick<
 export interface Point extends Cost {
   name: string;
   kind: 'step' | 'own' | 'other';
-  /** Whether another policy is at least as good in speed and in every cost, and better in one. */
+  /** Whether another policy dominates this policy. */
   isDominated: boolean;
 }
 
@@ -33,7 +33,7 @@ export function toPoints({ steps, whatIf }: Frontier): Point[] {
 
 const computeBias = ({ lengthBias }: Cost): number => Math.abs(lengthBias - 1);
 
-/** Whether a point is at least as good in speed, off-policy share, bias and waste, and better in one of them. */
+/** Whether `one` is nowhere worse and somewhere better than `other`, in speed, off-policy share, bias and waste. */
 function dominates(one: Cost, other: Cost): boolean {
   const differences = [
     other.stepSeconds - one.stepSeconds,

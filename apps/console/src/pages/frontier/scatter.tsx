@@ -7,7 +7,7 @@ const HEIGHT = 300;
 const MARGIN = { left: 58, right: 16, top: 12, bottom: 40 };
 const TICKS = 4;
 const SQUARE = 10;
-/** Geometry of a name, pixels: its height, the width of a character, and its offset from the middle of its square. */
+/** Geometry of names, pixels: height, width of a character, and offset from the middle of a point. */
 const LABEL = { height: 11, character: 6, x: 8, y: -7 };
 
 export interface Axis {
@@ -26,10 +26,10 @@ interface ScatterProps {
   ref: Ref<SVGSVGElement>;
 }
 
-/** Points by two of their costs. Circles: steps; squares: policies; the policy of the job is filled. */
+/** A drawing of points by two of their costs. Steps are circles, policies are squares; the job's policy is filled. */
 export function Scatter({ title, points, x, y, ref }: ScatterProps) {
   const id = useId();
-  // Colors are attributes, not styles, so that a saved drawing looks the same.
+  // Colors are attributes, not styles, so that a saved drawing keeps its colors.
   const palette = usePalette();
   const [left, right] = computeRange(points.map(x.of), x.include);
   const [low, high] = computeRange(points.map(y.of), y.include);
@@ -120,12 +120,12 @@ interface Box {
   height: number;
 }
 
-/** Whether the name of a point stands to its left, where there is more room. */
+/** Whether a point is in the right half of the drawing, so that its name stands on the left side. */
 function isInRightHalf(px: number): boolean {
   return px > WIDTH / 2;
 }
 
-/** The best policies whose names overlap no other name or policy; the policy of the job comes first. */
+/** Policies that show their names: the job's policy and policies without a better one, unless names would overlap. */
 function labelled(points: readonly Point[], at: (point: Point) => [number, number]): Set<Point> {
   const isOwn = ({ kind }: Point): number => Number(kind === 'own');
   const policies = points.filter(({ kind }) => kind !== 'step').sort((one, other) => isOwn(other) - isOwn(one));

@@ -109,7 +109,7 @@ export default function LedgerPage() {
   );
 }
 
-/** Speed of the steps against the same steps of the baseline, for steps that both have. */
+/** Shows how much faster the steps are than the same steps of the baseline. */
 function Speed({ steps, ofWait }: { steps: readonly Step[]; ofWait?: readonly Step[] }) {
   const pairs = steps.flatMap(({ step, seconds }) => {
     const other = ofWait?.find((one) => one.step === step);

@@ -6,7 +6,7 @@ import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
 
-/** Ledger of all jobs of the pool together. It is read seldom and alone, since the server reads every job for it. */
+/** Shows the ledger of all jobs of the pool together. Reads are rare, since the server reads every job each time. */
 export function PoolLedger() {
   const { client } = useSession();
   const { pool } = useScope();

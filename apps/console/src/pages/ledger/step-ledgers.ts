@@ -6,16 +6,16 @@ export interface Step {
   /** Time from the opening of the round to its last group. */
   seconds: number;
   ledger: Schemas['LedgerSummary'];
-  /** Mean length of trained samples / of all samples of the steps up to this one. */
+  /** Mean length of trained samples / mean length of all samples, over all steps up to this step. */
   biasSoFar: number;
 }
 
-/** Text of a bound: cuts and weight versions are numbers, all other bounds are shares. */
+/** Formats a value of a bound: cuts and weight versions as numbers, all other bounds as shares. */
 export function boundText(bound: Schemas['LedgerAlarm']['bound'], value: number): string {
   return bound === 'cutsPerGroup' || bound === 'versionSpan' ? count(value) : percent(value, 1);
 }
 
-/** Reads the ledgers of the last rounds of jobs; the ledger of a closed round does not change and is read once. */
+/** Reads the ledgers of the last rounds of jobs. The ledger of a closed round is read once, since it stays the same. */
 export class StepLedgers {
   private readonly closed = new Map<string, Schemas['JobLedgerReply']>();
 

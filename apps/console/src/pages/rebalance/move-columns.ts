@@ -12,7 +12,7 @@ const phase = (title: string, name: keyof Times): Column<Move> => ({
   align: 'right',
 });
 
-/** Columns of the moves of a plan; the times of a move are known after its first token. */
+/** Columns of the moves of a plan. A move has times only after its first token. */
 export const MOVE_COLUMNS: Column<Move>[] = [
   { title: 'Request', value: ({ requestId, leaseId }) => requestId ?? leaseId },
   { title: 'From', value: ({ fromServerId }) => fromServerId },

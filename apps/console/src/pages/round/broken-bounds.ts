@@ -2,7 +2,7 @@ import type { Schemas } from '@broomwagon/admin-client';
 
 type Broken = NonNullable<Schemas['AutoChoice']['broken']>;
 
-/** Broken bounds of the policy `auto` and its reaction, with one text for each way to know them. */
+/** Texts about broken bounds of `auto` and its reaction: one text for measured bounds, one for predicted bounds. */
 export function brokenBounds({ measured = [], predicted = [] }: Broken = {}): { by: keyof Broken; text: string }[] {
   const texts = {
     measured:

@@ -3,13 +3,13 @@ import { Text } from '@mantine/core';
 import { Chart } from '../../components/chart';
 import { compact } from '../../components/format';
 
-/** Distances of ticks in quarters of a doubling: a tick is 1, 2, 4 or 8 tokens, not 2.4 or 5.7. */
+/** Distances of ticks, in quarters of a doubling. Ticks are at whole doublings: 1, 2, 4 or 8 tokens. */
 const DOUBLINGS = [4, 8, 16, 32];
 
-/** Samples by length: ended samples, and running samples with their tokens so far. */
+/** A chart of samples by length. A running sample counts with its tokens so far. */
 export function LengthChart({ lengths }: { lengths: readonly Schemas['LengthRange'][] }) {
   if (lengths.length === 0) return <Text c="dimmed">No sample has tokens yet.</Text>;
-  // Quarters of a doubling, so that long and short samples are both visible.
+  // The axis has quarters of a doubling, so that short and long samples are both visible.
   const x = lengths.map(({ fromTokens }) => Math.round(Math.log2(Math.max(1, fromTokens)) * 4));
   return (
     <Chart

@@ -5,13 +5,13 @@ type Summary = Schemas['RoundSummary'];
 
 export interface Prediction {
   atMs: number;
-  /** Basis of the prediction. */
+  /** What the prediction is based on. */
   by: string;
 }
 
 /**
- * Predicted time at which a round has its groups. While it is not later than the earlier rounds of its kind, they are
- * the basis; otherwise, and without such rounds, its mean pace so far, which is early for a round with a long tail.
+ * Predicts when a round has its groups: after the median time of earlier rounds of its kind. If there are no such
+ * rounds, or this time is over, predicts by the mean pace of the round so far, which is too early for a long tail.
  */
 export function predictedEnd(round: Round, rounds: readonly Summary[], nowMs: number): Prediction | undefined {
   if (round.completedAtMs !== undefined) return undefined;

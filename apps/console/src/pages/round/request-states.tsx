@@ -16,7 +16,7 @@ const STATES: readonly { state: Exclude<keyof Counts, 'submitted'>; about: strin
   { state: 'dropped', about: 'never trained', color: 'red.4' },
 ];
 
-/** The requests of a job as one bar. */
+/** Shows the requests of a job by state, as one bar. */
 export function RequestStates({ requests }: { requests: Counts }) {
   return (
     <>

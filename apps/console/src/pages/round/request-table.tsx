@@ -12,7 +12,7 @@ import { AbortRequestAction } from './abort-action';
 type Request = Schemas['RequestStatus'];
 const STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished'] as const;
 
-/** The first page of the requests of a round in one state. */
+/** Shows the first page of the requests of a round in one state. */
 export function RequestTable({ job, roundId }: { job: string; roundId: string }) {
   const { client } = useSession();
   const { pool } = useScope();

@@ -10,7 +10,7 @@ interface RoundProgressProps {
   nowMs: number;
 }
 
-/** Accepted groups out of the needed ones, the time so far and the expected end. */
+/** Shows accepted and needed groups, the time so far and the expected end. */
 export function RoundProgress({ round, rounds, nowMs }: RoundProgressProps) {
   const { acceptedGroups, neededGroups, openedAtMs, completedAtMs } = round;
   const prediction = predictedEnd(round, rounds, nowMs);

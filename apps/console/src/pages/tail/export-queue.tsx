@@ -6,7 +6,7 @@ import { saveFile } from '../../components/save-file';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
 
-/** Saves the whole queue as JSON lines. */
+/** A button that saves the whole long-tail queue as JSON lines. */
 export function ExportQueue({ job }: { job: string }) {
   const { client } = useSession();
   const { pool } = useScope();

@@ -13,7 +13,7 @@ import { ExportQueue } from './export-queue';
 
 type Group = Schemas['LongtailGroup'];
 
-/** Maximum groups that are read; a longer queue is shown in part. */
+/** Maximum groups that are read. Of a longer queue only this part is shown. */
 const MAX_GROUPS = 4_096;
 
 export default function TailPage() {

@@ -9,7 +9,7 @@ export const PHASES = ['queue', 'server-wait', 'prefill', 'decode', 'report', 'u
 export type Phase = (typeof PHASES)[number];
 export type Outcome = 'finished' | 'running' | 'cut' | 'moved' | 'stopped' | 'returned' | 'failed' | 'dropped';
 
-/** A span of time; milliseconds since 1970. */
+/** A span of time, in milliseconds since 1970. */
 export interface Span {
   fromMs: number;
   toMs: number;
@@ -18,32 +18,32 @@ export interface Span {
 export interface Bar extends Span {
   requestId: string;
   attempt: string;
-  /** Absent if the attempt had no server, or its worker never reported one. */
+  /** Absent if the attempt had no server, or if its worker has reported no server. */
   serverId?: string;
   weightVersion?: number;
   tokens: number;
   outcome: Outcome;
-  /** Phases without gaps, in order. */
+  /** Phases in order, without gaps. */
   phases: (Span & { phase: Phase })[];
 }
-/** Time in which the pool claims nothing, or, with a server, in which its engine is paused. */
+/** Time in which no request of the pool is claimed. With a server: time in which its engine is paused. */
 export interface Pause extends Span {
   label: string;
   serverId?: string;
 }
-/** Events of a round as bars and pauses. */
+/** The history of a round as bars and pauses. */
 export interface RoundHistory extends Span {
   bars: Bar[];
   /** Changes of weights. */
   pauses: Pause[];
-  /** Time at which the round had all its groups; absent before. */
+  /** Time at which the round had its groups; absent while groups are missing. */
   completedAtMs?: number;
   missingEvents: number;
-  /** Whether the stream has the event that opened the round, and so all its attempts. */
+  /** Whether the stream still has `round.opened`, and so all attempts of the round. */
   hasBeginning: boolean;
 }
 
-/** Makes bars of the events of a round, and of the requests that run at `nowMs`. */
+/** Makes bars from the events of a round, and from the requests that run at `nowMs`. */
 export function buildHistory(
   round: { openedAtMs: number; completedAtMs?: number },
   events: readonly PoolEvent[],
@@ -65,7 +65,7 @@ export function buildHistory(
 
 function toBar(event: AttemptEvent): Bar {
   const { requestId, attempt, atMs, run, attemptTokens } = event;
-  // After a failover the clock of Redis may be behind.
+  // After a failover of Redis its clock may be behind, so times are kept in order.
   const claimedAtMs = Math.min(event.claimedAtMs ?? atMs, atMs);
   const queuedAtMs = Math.min(event.queuedAtMs ?? claimedAtMs, claimedAtMs);
   const since = (ms: number): number => Math.min(atMs, claimedAtMs + ms);
@@ -111,7 +111,7 @@ function buildSpans(startMs: number, ends: readonly [Phase, number][]): Bar['pha
   return spans;
 }
 
-/** Pauses of the pool and of single engines; either may have begun before the round was opened. */
+/** Finds pauses of the pool and of single engines. A pause may have begun before the round was opened. */
 function findPauses(events: readonly PoolEvent[], openedAtMs: number, endMs: number): Pause[] {
   const open = new Map<string, Pause>();
   const pauses: Pause[] = [];

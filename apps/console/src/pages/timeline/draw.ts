@@ -5,7 +5,7 @@ import type { Layout, PlacedBar, View } from './layout';
 export type Ink = Phase | 'pause' | 'server-pause' | 'mark' | 'text' | 'grid' | 'ground';
 export type Inks = Record<Ink, string>;
 
-/** Colors of a canvas, which reads no style sheet. */
+/** Colors for a canvas, which reads no style sheet. */
 export const INKS: Record<'light' | 'dark', Inks> = {
   light: {
     queue: '#adb5bd',
@@ -37,7 +37,7 @@ export const INKS: Record<'light' | 'dark', Inks> = {
   },
 };
 
-/** Phases differ in color and in height: parts of a row. */
+/** Height of each phase, as a part of a row. Phases differ in color and in height. */
 export const HEIGHTS: Record<Phase, number> = {
   queue: 0.25,
   'server-wait': 0.5,
@@ -54,18 +54,18 @@ const LABEL_HEIGHT = 11;
 const LABELLED_ROW = 13;
 const TICKS = 8;
 
-/** Pixels of the whole drawing. */
+/** Size of the whole drawing, pixels. */
 export interface Size {
   width: number;
   height: number;
 }
 
-/** Draws on a canvas or writes SVG. */
+/** Draws on a canvas, or writes SVG. */
 export interface Painter {
   /** Sets the ink of all later calls. */
   use(ink: Ink): void;
   rect(x: number, y: number, width: number, height: number): void;
-  /** A text whose middle is at `y`; it ends at `most` pixels. */
+  /** Draws a text with its middle at `y`, and shortens it to `most` pixels. */
   text(x: number, y: number, text: string, most: number): void;
 }
 
@@ -76,7 +76,7 @@ export interface Scene {
   size: Size;
 }
 
-/** Pixels of times and rows. */
+/** Functions that turn times and rows into pixels. */
 export function scales({ view, size }: Scene) {
   const perMs = (size.width - GUTTER) / (view.toMs - view.fromMs);
   const perRow = (size.height - AXIS) / (view.toRow - view.fromRow);
@@ -87,7 +87,7 @@ export function scales({ view, size }: Scene) {
   };
 }
 
-/** Draws bars, pauses and axes. One ink after the other: on a canvas, changes of ink cost most. */
+/** Draws bars, pauses and axes, one ink after the other, because changes of ink cost most on a canvas. */
 export function paint(scene: Scene, painter: Painter): void {
   const { history, layout, view, size } = scene;
   const { x, y, perRow } = scales(scene);
@@ -143,7 +143,7 @@ interface PixelSpan {
 }
 
 /**
- * Draws parts of rows. With many rows on a line of pixels, spans that touch are drawn as one: the number of spans costs
+ * Draws spans of rows. If rows are lower than a pixel, joins spans that touch, because the number of drawn spans costs
  * most.
  */
 function paintSpans(spans: readonly PixelSpan[], perRow: number, part: number, painter: Painter): void {
@@ -216,8 +216,8 @@ function paintAxes(scene: Scene, painter: Painter): void {
 }
 
 /**
- * Distance of ticks: 1, 2 or 5 times a power of ten, milliseconds; from ten seconds on, parts of a minute, an hour or a
- * day.
+ * Distance between ticks, milliseconds: up to ten seconds 1, 2 or 5 times a power of ten, above it a part of a minute,
+ * an hour or a day.
  */
 function computeTick(atLeastMs: number): number {
   const [minuteMs, hourMs] = [60_000, 3_600_000];
@@ -229,7 +229,7 @@ function computeTick(atLeastMs: number): number {
   return steps.find((step) => step >= atLeastMs) ?? 24 * hourMs * Math.ceil(atLeastMs / (24 * hourMs));
 }
 
-/** Label of a tick: seconds, or hours:minutes:seconds, with as many digits as the steps between ticks need. */
+/** Label of a tick: seconds, or hours:minutes:seconds, with enough digits to tell ticks apart. */
 function tickLabel(ms: number, stepMs: number): string {
   const digits = Math.max(0, Math.ceil(3 - Math.log10(stepMs)));
   const seconds = Math.abs(Math.round(ms)) / 1_000;
@@ -250,7 +250,7 @@ export function barAt(scene: Scene, at: { x: number; y: number }): Bar | undefin
   const { view, size, layout } = scene;
   const atMs = view.fromMs + ((at.x - GUTTER) / (size.width - GUTTER)) * (view.toMs - view.fromMs);
   const row = Math.floor(view.fromRow + ((at.y - AXIS) / (size.height - AXIS)) * (view.toRow - view.fromRow));
-  // Only drawn phases count: in the rows of a server, the other phases of a bar may overlap its neighbors.
+  // Only drawn phases count: in the rows of a server, hidden phases of a bar may overlap other bars.
   const isAt = ({ phases }: PlacedBar): boolean => phases.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);
   return layout.bars.find((one) => one.row === row && isAt(one))?.bar;
 }

@@ -1,19 +1,19 @@
 import { count, duration, percent, plainId } from '../../components/format';
 import type { Bar, Pause, Phase, RoundHistory } from './bars';
 
-/** One reason for the time of a round. */
+/** One reason for the duration of a round. */
 export interface Reason {
   title: string;
-  /** Share of the time of the round, 0 to 1. */
+  /** Share of the duration of the round, 0 to 1. */
   share: number;
   text: string;
 }
 
 const LAST_SHARE = 0.1;
-/** Minimum share of the round; shorter pauses explain nothing. */
+/** Minimum share of pauses for a reason: shorter pauses explain nothing. */
 const LEAST_SHARE = 0.005;
 
-/** Reasons why the round was slow, by their share of the round. */
+/** Reasons why the round was slow, sorted by their share of its duration. */
 export function explain(history: RoundHistory): Reason[] {
   const { fromMs, bars, pauses } = history;
   const endMs = history.completedAtMs ?? history.toMs;
@@ -29,7 +29,7 @@ export function explain(history: RoundHistory): Reason[] {
   return found.sort((one, other) => other.share - one.share);
 }
 
-/** Time for which changes of weights stopped the pool, and its paused engines. */
+/** Time for which changes of weights stopped the pool or paused engines. */
 function weights(pauses: readonly Pause[], fromMs: number, endMs: number): Reason | undefined {
   const sumOverlap = (some: readonly Pause[]): number =>
     some.reduce((sum, one) => sum + overlapMs(one, fromMs, endMs), 0);
@@ -72,7 +72,7 @@ function lastSamples(bars: readonly Bar[], fromMs: number, endMs: number): Reaso
   return { title: 'The last tenth of the samples', share: lateMs / Math.max(1, endMs - fromMs), text };
 }
 
-/** Time of servers that ran fewer requests than at their busiest moment. */
+/** Share of idle slots, if the servers have as many slots as they ran requests at their busiest moment. */
 function idleSlots(bars: readonly Bar[], fromMs: number, endMs: number): Reason | undefined {
   const changes: [atMs: number, by: number][] = [];
   let busyMs = 0;
@@ -107,14 +107,14 @@ function waits(bars: readonly Bar[], roundMs: number): Reason {
   return { title: 'Queues', share: Math.min(1, mean / roundMs), text };
 }
 
-/** The part of an attempt in which a server had it. */
+/** The part of an attempt that was on a server; undefined without such a part. */
 export function onServer({ phases, serverId }: Bar): { fromMs: number; toMs: number } | undefined {
   const served = phases.filter(({ phase }) => phase === 'prefill' || phase === 'decode' || phase === 'unknown');
   if (serverId === undefined || served.length === 0) return undefined;
   return { fromMs: served[0]!.fromMs, toMs: served.at(-1)!.toMs };
 }
 
-/** A reason as one line. */
+/** Formats a reason as one line. */
 export function formatReason({ title, share, text }: Reason): string {
   return `${title}, ${percent(share)} of the round: ${text}`;
 }

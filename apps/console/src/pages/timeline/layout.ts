@@ -2,13 +2,13 @@ import { type Bar, type Phase, type RoundHistory } from './bars';
 import { onServer } from './explain';
 
 export const ORDERS = ['server', 'end'] as const;
-/** `server`: rows are places on servers. `end`: rows are requests, the last to end first. */
+/** `server`: rows are places on servers. `end`: rows are requests; the request that ended last comes first. */
 export type Order = (typeof ORDERS)[number];
 
 export interface PlacedBar {
   bar: Bar;
   row: number;
-  /** The phases that are drawn. */
+  /** Phases that are drawn. */
   phases: Bar['phases'];
 }
 /** Rows of one server. */
@@ -29,7 +29,7 @@ export function layOut({ bars }: RoundHistory, order: Order): Layout {
   return order === 'server' ? byServer(bars) : byEnd(bars);
 }
 
-/** Places each attempt in the first free row of its server, as on the slots of an engine. */
+/** Places each attempt in the first free row of its server, as an engine places requests in slots. */
 function byServer(bars: readonly Bar[]): Layout {
   const served = bars.filter((bar) => onServer(bar) !== undefined);
   const servers = grouped(served, ({ serverId }) => serverId!);
@@ -83,7 +83,7 @@ export function wholeView({ fromMs, toMs }: RoundHistory, { rows }: Layout): Vie
   return { fromMs: fromMs - marginMs, toMs: toMs + marginMs, fromRow: 0, toRow: Math.max(1, rows) };
 }
 
-/** Makes the view `factor` times as large around a point; the parts of the view before the point are 0 to 1. */
+/** Makes the view `factor` times as large around the point `at`, given as parts of the view from 0 to 1. */
 export function zoom(view: View, factor: number, at: { x: number; y: number }, axes: { x: boolean; y: boolean }): View {
   const scale = (from: number, to: number, part: number): [number, number] => {
     const center = from + (to - from) * part;
@@ -95,7 +95,7 @@ export function zoom(view: View, factor: number, at: { x: number; y: number }, a
   return { fromMs, toMs, fromRow, toRow };
 }
 
-/** Moves the view by parts of its size. */
+/** Moves the view by `x` and `y`, given as parts of its size. */
 export function pan(view: View, x: number, y: number): View {
   const byMs = (view.toMs - view.fromMs) * x;
   const byRows = (view.toRow - view.fromRow) * y;

@@ -2,7 +2,7 @@ import type { Inks, Painter, Size } from './draw';
 
 const FONT = '11px system-ui, "DejaVu Sans", sans-serif';
 
-/** Draws on a canvas whose pixels are `ratio` times smaller. */
+/** Draws on a canvas that has `ratio` pixels for each pixel of the page. */
 export function canvasPainter(context: CanvasRenderingContext2D, inks: Inks, ratio: number): Painter {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.font = FONT;
@@ -19,7 +19,7 @@ export function canvasPainter(context: CanvasRenderingContext2D, inks: Inks, rat
   };
 }
 
-/** Writes SVG. `text` returns the whole file. */
+/** Writes SVG. The function `text` of the result returns the whole file. */
 export function svgPainter(inks: Inks, { width, height }: Size) {
   const lines: string[] = [];
   let ink = '';

@@ -8,16 +8,16 @@ interface JobPath {
   job: string;
 }
 
-/** Data of a round that was read so far. */
+/** Data of a round that have been read so far. */
 export interface RoundReading extends JobPath, Pick<Round, 'roundId'> {
   events: Schemas['PoolEvent'][];
   missingEvents: number;
-  /** Cursor behind the last event that was read: the next reading starts there. */
+  /** Cursor after the last event that was read, where the next read starts. */
   position?: number;
   history: RoundHistory;
 }
 
-/** Reads the events of a round that are newer than the events of `before`, and the requests that run now. */
+/** Reads the events of a round since `before`, and the requests that run now. */
 export async function readRound(
   client: AdminClient,
   path: JobPath,
@@ -46,7 +46,7 @@ export async function readRound(
   return { ...path, roundId, events, missingEvents, position, history };
 }
 
-/** Whether the round is settled: no attempt of it is left then. */
+/** Whether the round is settled, so that no attempt of the round runs any more. */
 function isSettled(events: readonly Schemas['PoolEvent'][]): boolean {
   return events.some(({ type }) => type === 'round.settled');
 }

@@ -17,11 +17,11 @@ interface TimelineCanvasProps {
   view: View;
   inks: Inks;
   onView(view: View | undefined): void;
-  /** Receives the drawn scene, for exports. */
+  /** Receives the drawn scene, so that it can be saved. */
   onScene(scene: Scene): void;
 }
 
-/** Bars of a round on a canvas. Wheel: zoom of time, with Shift of rows. Drag or arrow keys: move. 0: all. */
+/** Draws a round. The wheel zooms time, with Shift rows; a drag or an arrow key moves; the key 0 shows all. */
 export function TimelineCanvas({ history, layout, view, inks, onView, onScene }: TimelineCanvasProps) {
   const { ref: box, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -39,7 +39,7 @@ export function TimelineCanvas({ history, layout, view, inks, onView, onScene }:
 
   useEffect(() => {
     const element = canvas.current;
-    // A listener, not a property: React listens to the wheel passively, and the page would scroll.
+    // React listens to the wheel passively and could not keep the page from scrolling, so this is a listener.
     const onWheel = (event: WheelEvent) => {
       event.preventDefault();
       const factor = event.deltaY + event.deltaX > 0 ? ZOOM_STEP : 1 / ZOOM_STEP;
@@ -138,14 +138,14 @@ function Details({
   );
 }
 
-/** Draws a scene. The time that it takes is in the entries of the browser's performance timeline. */
+/** Draws a scene. The performance timeline of the browser has the duration. */
 function draw(canvas: HTMLCanvasElement | null, scene: Scene, inks: Inks): void {
   const context = canvas?.getContext('2d');
   if (canvas === null || !context) return;
   const start = performance.now();
   const ratio = devicePixelRatio;
   const [width, height] = [Math.round(scene.size.width * ratio), Math.round(scene.size.height * ratio)];
-  // Setting a size makes a new bitmap, even an equal one.
+  // Setting a size clears the canvas, even if the size is the same.
   if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
   paint(scene, canvasPainter(context, inks, ratio));
   performance.measure('timeline-redraw', { start });
@@ -155,7 +155,7 @@ function toPosition({ size }: Scene, x: number, y: number): { x: number; y: numb
   return { x: Math.max(0, (x - GUTTER) / (size.width - GUTTER)), y: Math.max(0, (y - AXIS) / (size.height - AXIS)) };
 }
 
-/** The view after a key; undefined: all; null: the key has no effect. */
+/** The view after a key; undefined: the whole view; null: the key has no effect. */
 function viewOfKey({ key, shiftKey }: KeyboardEvent, view: View): View | undefined | null {
   const center = { x: 0.5, y: 0.5 };
   const axes = { x: !shiftKey, y: shiftKey };

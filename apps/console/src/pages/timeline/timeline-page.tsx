@@ -39,7 +39,7 @@ const PHASE_NAMES: Record<Phase, string> = {
 /** Interval at which a running round is read again, milliseconds. */
 const EVERY_MS = 20_000;
 
-/** "Why is this step slow?": the attempts of a round over time, and reasons in words. */
+/** Answers "Why is this step slow?": shows the attempts of a round over time, and reasons in words. */
 export default function TimelinePage() {
   const { client } = useSession();
   const path = useJob();
@@ -164,7 +164,7 @@ interface ExportsProps {
   reasons: readonly string[];
 }
 
-/** Saves the visible part as a picture, and all attempts as JSON. */
+/** Buttons that save the visible part as a picture, or all attempts as JSON. */
 function Exports({ scene, inks, name, reasons }: ExportsProps) {
   const save = (format: 'svg' | 'png' | 'json'): void => {
     const { current } = scene;
