@@ -16,7 +16,7 @@ from .trainer import Rollout
 from .weights import Weights
 from .worker import Worker
 
-#: Written by `npm run release`.
+#: `npm run release` writes this version.
 __version__ = "0.1.0"
 
 __all__ = [

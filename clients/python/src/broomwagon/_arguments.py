@@ -1,4 +1,4 @@
-"""Checks of arguments that callers pass and no service sees."""
+"""Checks arguments of callers that no service sees."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from typing import Any
 from .errors import ValidationFailed
 
 _POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-#: An id without control characters and halves of characters.
+#: An id has no control characters and no halves of surrogate pairs.
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 MAX_ID_BYTES = 128
-#: Samples of one group that services take.
+#: Maximum samples of one group.
 MAX_SAMPLES = 128
 #: One token of a NATS subject.
 _TOKEN = re.compile(r"[^\s.*>]+")
 _SCHEMES = ("nats", "tls", "ws", "wss")
-#: An address without a user. The group leaves out the part after the port, which is not shown.
+#: An address without a user. The group ends after the port, since messages do not show the rest.
 _ADDRESS = re.compile(r"((?:[a-z]+://)?(?:[\w.-]+|\[[\w.:%]*\])(?::\d{1,5})?)(?:[/?#].*)?")
 #: The start of an address of NATS, up to the name of its user.
 _SCHEME = re.compile(rf"(?:{'|'.join(_SCHEMES)})://")
 
 
 class InvalidArgument(ValidationFailed, ValueError):
-    """An argument is wrong; `field` is its name. If a service refuses an argument, the error is only a
+    """An argument is wrong; `field` is its name. If a service refuses an argument, the error is a plain
     ValidationFailed, except for a prompt of a round."""
 
 
 def plain_number(value: object) -> int | float | None:
-    """The number as an `int` or `float` of Python, also from a scalar of NumPy; None if it is no number."""
+    """The value as an `int` or `float` of Python, also from a scalar of NumPy; None if the value is no number."""
     if isinstance(value, bool):
         return None
     if isinstance(value, Real) and not isinstance(value, Integral):
@@ -65,7 +65,7 @@ def check_reward(field: str, value: object) -> float:
     try:
         number = math.nan if isinstance(value, (str, bytes, bytearray)) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, RuntimeError):
-        # The last one is PyTorch's, of a tensor with several elements.
+        # PyTorch raises RuntimeError for a tensor with several elements.
         number = math.nan
     if math.isfinite(number):
         return number
@@ -77,9 +77,9 @@ def check_reward(field: str, value: object) -> float:
 def check_rewards(rewards: object) -> list[float]:
     """Returns the rewards of a group as numbers of Python.
 
-    :raises InvalidArgument: the rewards are no sequence, or one of them is no finite number
+    :raises InvalidArgument: the rewards are no sequence, or a reward is no finite number
     """
-    # A mapping or set is no order of samples.
+    # A mapping or a set has no order that matches the samples.
     if not isinstance(rewards, Iterable) or isinstance(rewards, (Mapping, Set)):
         raise InvalidArgument(f"rewards must be a sequence, not {type(rewards).__name__}", field="rewards")
     return [check_reward(f"rewards.{index}", reward) for index, reward in enumerate(rewards)]
@@ -102,7 +102,7 @@ def check_count(field: str, value: int, least: int = 1, *, most: int | None = No
 def check_samples(samples: int) -> int:
     """Returns the number of samples of a group as an `int` of Python.
 
-    :raises InvalidArgument: it is no whole number from 1 to `MAX_SAMPLES`
+    :raises InvalidArgument: `samples` is no whole number from 1 to `MAX_SAMPLES`
     """
     reason = (
         ". Redis moves a group in one step, which must stay short: give the prompt several times, and join its groups"
@@ -124,7 +124,7 @@ def check_token_ids(token_ids: Iterable[int]) -> list[int]:
 def check_logprobs(logprobs: Iterable[float | None]) -> list[float | None]:
     """Returns log probabilities as numbers of Python.
 
-    :raises InvalidArgument: one of them is neither None nor a finite number
+    :raises InvalidArgument: a log probability is neither None nor a finite number
     """
     return [
         None if value is None else check_number(f"logprobs.{index}", value, -math.inf)
@@ -133,13 +133,13 @@ def check_logprobs(logprobs: Iterable[float | None]) -> list[float | None]:
 
 
 def check_texts(field: str, texts: object) -> None:
-    """:raises InvalidArgument: it is one text instead of a list of texts"""
+    """:raises InvalidArgument: `texts` is one text instead of a list"""
     if isinstance(texts, (str, bytes)):
         raise InvalidArgument(f"{field} must be a list of texts, not {texts!r}", field=field)
 
 
 def check_pool(pool: str) -> None:
-    """:raises InvalidArgument: it is no name of a pool"""
+    """:raises InvalidArgument: `pool` cannot be the name of a pool"""
     if not _POOL.fullmatch(pool):
         rule = "1 to 64 letters, digits, _ and -, of which the first is a letter or digit"
         raise InvalidArgument(f"pool must be {rule}: {pool!r}", field="pool")
@@ -151,13 +151,13 @@ def is_id(text: str) -> bool:
 
 
 def check_token(field: str, value: str) -> None:
-    """:raises InvalidArgument: a NATS subject cannot have it as one token"""
+    """:raises InvalidArgument: `value` cannot be one token of a NATS subject"""
     if not _TOKEN.fullmatch(value):
         raise InvalidArgument(f"{field} must not be empty or hold spaces or . * >: {value!r}", field=field)
 
 
 def check_rank(rank: str | None) -> None:
-    """:raises InvalidArgument: the process is not the first one of a distributed training"""
+    """:raises InvalidArgument: the process is not the first process of a distributed training"""
     if rank is not None and rank.strip().isdecimal() and int(rank) > 0:
         raise InvalidArgument(
             f"RANK is {rank}: a job has one trainer, and a Rollout on each rank would take the job from the rank "
@@ -168,13 +168,13 @@ def check_rank(rank: str | None) -> None:
 
 @lru_cache(1024)
 def check_operation(operation: str) -> None:
-    """:raises InvalidArgument: a NATS subject cannot end with it"""
+    """:raises InvalidArgument: a NATS subject cannot end with `operation`"""
     if not all(_TOKEN.fullmatch(token) for token in operation.split(".")):
         raise InvalidArgument(f"{operation!r} is no operation, for example lb.status", field="operation")
 
 
 def check_url(url: str) -> None:
-    """:raises InvalidArgument: one of the addresses is not of NATS, or may be the end of a password"""
+    """:raises InvalidArgument: an address is no address of NATS, or may be the end of a password"""
     for position, one in enumerate(url.split(",")):
         scheme, separator, rest = one.strip().rpartition("://")
         user, at, host = rest.rpartition("@")
@@ -197,7 +197,7 @@ def without_secrets(url: str) -> str:
         before, separator, host = one.strip().rpartition("@")
         scheme = _SCHEME.match(before)
         if separator and not scheme:
-            # Either the user has no scheme before it, or this is the end of a password with a comma.
+            # The user has no scheme, or the text is the end of a password with a comma.
             scheme = _SCHEME.match(url.strip())
             shown.clear()
         address = _ADDRESS.fullmatch(host)
@@ -215,10 +215,10 @@ def to_milliseconds(seconds: float | None) -> int | None:
 
 
 def encoded(value: Any) -> bytes:
-    """JSON, as services read it.
+    """Encodes a value as JSON.
 
     :raises InvalidArgument: a number is not finite
-    :raises TypeError: JSON cannot have it
+    :raises TypeError: JSON cannot have the value
     """
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain).encode()

@@ -14,7 +14,7 @@ else:
 
 
 class _Values(Array):
-    """An array that is compared and joined with lists as a list is."""
+    """An array that can be compared and joined with a list."""
 
     __hash__ = None
 
@@ -24,7 +24,7 @@ class _Values(Array):
         return self.tolist() == other if isinstance(other, list) else NotImplemented
 
     def __ne__(self, other: object) -> bool:
-        # `array` has its own, which takes any list for another value.
+        # In the `__ne__` of `array`, every list differs from an array.
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
 
@@ -50,7 +50,7 @@ class _Values(Array):
 
 
 class TokenIds(_Values):
-    """Token ids. They equal a list of the same ids; `tolist()` makes such a list, for example for JSON."""
+    """Token ids. The array equals a list of the same ids; `tolist()` makes such a list, for example for JSON."""
 
     if TYPE_CHECKING:
 
@@ -73,7 +73,7 @@ class Logprobs(_Values):
 
 
 class LossMask(_Values):
-    """1 for each token that the model generated, 0 for each that it read."""
+    """1 for each token that the model generated, 0 for each token that the model read."""
 
     if TYPE_CHECKING:
 
@@ -86,7 +86,7 @@ def to_token_ids(values: Iterable[int]) -> TokenIds:
     try:
         return TokenIds("i", ids)
     except OverflowError:
-        # No engine has such a vocabulary, but an agent loop may add any number.
+        # No engine has so large ids, but an agent loop may add any number.
         return TokenIds("q", ids)
 
 

@@ -18,13 +18,13 @@ from .lease import Lease
 
 logger = logging.getLogger("broomwagon")
 
-#: Seconds that the end of an attempt is repeated.
+#: Seconds for which the report of an end is repeated.
 END_DEADLINE = 120.0
-#: Seconds after which a partial save is given up: the next one has more tokens.
+#: Seconds after which a partial save is given up: the next save has more tokens.
 SAVE_DEADLINE = 5.0
 MAX_STORED_AGAIN = 3
 MAX_MESSAGE_LENGTH = 1_000
-#: Answers for a request that does not exist any more, for example because its round was closed.
+#: Errors for a request that does not exist any more, for example because its round was closed.
 GONE = (errors.RoundClosed, errors.RoundNotFound, errors.RequestNotFound, errors.JobNotFound)
 
 
@@ -56,8 +56,8 @@ class AttemptCalls:
         return prompt, parts  # type: ignore[return-value]
 
     async def store(self, identity: dict[str, Any], job: str, tokens: int, payload: Any, deadline: float) -> str:
-        """Stores the tokens of an attempt. The name is unique: a Redis that lost its last seconds may assign the same
-        attempt again."""
+        """Stores the tokens of an attempt. The name of the payload is unique, because a Redis that has lost its last
+        seconds may assign the same attempt again."""
         parts = (identity["workerEpoch"], identity["attempt"], str(tokens), uuid4().hex[:8])
         owner = {"job": job, "requestId": identity["requestId"]}
         return await self._payloads.put(owner, ".".join(parts), payload, deadline)
@@ -95,21 +95,21 @@ class AttemptCalls:
         try:
             await self._connection.call(operation, body, deadline=END_DEADLINE)
         except (*EXPIRED_EPOCH, *GONE):
-            # Another worker has the request, or it does not exist any more.
+            # Another worker has the request, or the request does not exist any more.
             return
         except errors.PayloadNotFound:
             raise
         except BroomwagonError as error:
             logger.error("The end of %s was not accepted: %s", body["requestId"], error)
             if not error.retryable:
-                # The next attempt may end alike, so it counts as a failure.
+                # This attempt counts as a failure, because the next attempt may end in the same way.
                 await self._return(body, "engine-error", f"The end of the attempt was refused: {error}")
             elif isinstance(error, errors.Internal):
                 await self._return(body)
 
     async def _return(self, body: dict[str, Any], reason: str = "unclaimed", message: str = "") -> None:
-        """Returns the attempt with nothing but its identity: the request continues with its last partial save. If this
-        call fails too, the next sync returns the attempt."""
+        """Returns the attempt without its tokens: the request continues with its last partial save. If this call fails
+        too, the next sync returns the attempt."""
         identity = {name: body[name] for name in ("requestId", "attempt", "workerId", "workerEpoch")}
         try:
             returned = {**identity, "reason": reason, "retryable": True}

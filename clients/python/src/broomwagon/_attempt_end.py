@@ -55,7 +55,7 @@ class AttemptEnd:
         await self._calls.finish_session(str(self._claim["requestId"]))
 
     async def fail_loop(self, message: str) -> None:
-        """Reports a failure of the loop itself: each such attempt counts as a failure, whichever server it had."""
+        """Reports a failure of the agent loop itself. The report names no server, so that each attempt counts."""
         await self.fail("engine-error", message=message, has_server=False)
 
     async def fail(
@@ -67,9 +67,9 @@ class AttemptEnd:
         has_server: bool = True,
         **fields: Any,
     ) -> None:
-        """Reports an attempt that did not finish. The tokens that its state knows are kept.
+        """Reports an attempt that did not finish. Keeps the tokens that the state of the loop knows.
 
-        :param has_server: names the server: of several failures on one start of a server, only one counts
+        :param has_server: whether to name the server. Of several failures on one start of a server, only one counts
         """
         run = self._run() if has_server else {}
         body = {**self._identity, **self._times.generated(), **run, **fields}
@@ -96,7 +96,7 @@ class AttemptEnd:
         await self._calls.fail(body, reason, retryable, message)
 
     def _run(self) -> dict[str, Any]:
-        """Server and times, for the timeline of the round."""
+        """Server and times of the attempt, for the timeline of the round."""
         if self.server is None:
             return {}
         server = {"serverId": self.server.server_id, "weightVersion": self.server.weight_version}

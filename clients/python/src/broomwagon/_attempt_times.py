@@ -6,14 +6,14 @@ import random
 import time
 from typing import Any
 
-#: Pause of a sample after its second setback, seconds; doubled with each further one.
+#: Pause of a sample after its second setback, seconds. Each further setback doubles the pause.
 FIRST_PAUSE = 2.0
 MAX_PAUSE = 60.0
 
 
 def pause_after(setbacks: int) -> float:
-    """Seconds before the loop runs, as built-in workers pause: none after the first setback, since another server gets
-    the sample, then twice as long each time, less up to a half by chance.
+    """Seconds before the loop runs, as in built-in workers. There is no pause after the first setback, since another
+    server gets the sample. Then each pause is twice as long, less a random part of up to a half.
 
     :param setbacks: attempts in a row that ended badly, without a further token
     """
@@ -31,7 +31,7 @@ class AttemptTimes:
 
     @property
     def left(self) -> float | None:
-        """Seconds of generation time that earlier attempts have left; None: without a limit."""
+        """Seconds of generation time that earlier attempts have left; None without a limit."""
         return None if self._timeout_ms is None else (self._timeout_ms - self._generated_ms) / 1000
 
     def begin(self) -> None:
@@ -39,13 +39,13 @@ class AttemptTimes:
         self._leased_at = time.monotonic()
 
     def generated(self) -> dict[str, int]:
-        """Generation time so far, as a field of a body; for a sample with a timeout."""
+        """Generation time so far, as a field of a body; empty for a sample without a timeout."""
         if self._timeout_ms is None or self._leased_at is None:
             return {}
         return {"generatedMs": _ms_since(self._leased_at)}
 
     def run(self) -> dict[str, int]:
-        """Times since the claim: of the grant of the first server, and of the end, which is now. `begin` was called."""
+        """Milliseconds from the claim to the first server, and from the claim to the end, now. Call `begin` before."""
         assert self._leased_at is not None
         return {"leasedMs": round(1000 * (self._leased_at - self._claimed_at)), "endedMs": _ms_since(self._claimed_at)}
 

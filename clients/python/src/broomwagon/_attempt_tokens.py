@@ -12,15 +12,15 @@ from ._made import AddedTokens, MadeTokens, Source, source_of_segment
 
 logger = logging.getLogger("broomwagon")
 
-#: Stores a payload of so many tokens, and returns its reference.
+#: A function that stores a payload with a number of tokens, and returns its reference.
 Store = Callable[[int, dict[str, Any]], Awaitable[str]]
 
-#: Field of `engineFields` of a segment that has the state of the agent loop.
+#: The field of `engineFields` that has the state of the agent loop.
 STATE = "agent_state"
 
 
 class AttemptTokens:
-    """Tokens of earlier attempts and of this one."""
+    """Tokens of earlier attempts and of this attempt."""
 
     def __init__(self, claim: dict[str, Any]) -> None:
         self._claim = claim
@@ -29,9 +29,9 @@ class AttemptTokens:
         self._saved_tokens = 0
         self._lacks_ids = False
         self.earlier_count = 0
-        #: Of all attempts; empty if a part of them has no ids.
+        #: Token ids of all attempts; empty if some tokens have no ids.
         self.token_ids: list[int] = []
-        #: Of all attempts.
+        #: Text of all attempts.
         self.text = ""
         self.state = LoopState()
         self.load([])
@@ -48,7 +48,7 @@ class AttemptTokens:
 
     @property
     def left(self) -> int:
-        """Tokens left of the budget of the sample."""
+        """Number of tokens that the budget of the sample still allows."""
         return max(0, int(self._claim["maxTokens"]) - self.earlier_count - self.made_count)
 
     def load(self, payloads: list[dict[str, Any]]) -> None:
@@ -81,7 +81,7 @@ class AttemptTokens:
     ) -> None:
         """Adds tokens, and the state of the loop that knows them.
 
-        :raises InvalidArgument: one of them is wrong; nothing is added
+        :raises InvalidArgument: an argument is wrong; nothing is added
         :raises RuntimeError: no attempt of the sample has had a server
         """
         if self._source is None:
@@ -100,7 +100,7 @@ class AttemptTokens:
         """Stores all tokens with the state and reports their segment, if there are new tokens."""
         if self._made.count == self._saved_tokens:
             return
-        # Tokens that are added while these are stored belong to the next save.
+        # Tokens that are added during this save belong to the next save.
         count = self._made.count
         self.state.confirm(len(self._made))
         if (segment := await self.segment(store, is_finished=True)) is not None:

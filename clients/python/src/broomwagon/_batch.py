@@ -14,17 +14,17 @@ Item = TypeVar("Item")
 Reply = TypeVar("Reply")
 
 
-#: Seconds after which the next call does not wait any more for the one before, whose replica may hang.
+#: Maximum seconds that a call waits for the previous call, whose replica may hang.
 GATHER_TIME = 0.005
 
 
 class Batch(Generic[Item, Reply]):
-    """A call for one item costs about as much Python as a call for a hundred. So while one call is not answered, the
-    next one gathers items: the requests of an actor of Ray come one by one."""
+    """Gathers items for the next call while a call is not answered. In Python, a call for one item takes about as long
+    as a call for a hundred items, and an actor of Ray adds its items one by one."""
 
     def __init__(self, send: Callable[[list[Item]], Awaitable[list[Reply | Exception]]], most: int) -> None:
-        """:param send: returns a reply or an error for each item, in their order. If it raises an error that one wrong
-        item may have caused, each item is sent alone"""
+        """:param send: returns a reply or an error for each item, in the order of the items. If `send` raises an error
+        that one wrong item may have caused, each item is sent alone"""
         self._send = send
         self._most = most
         self._waiting: list[tuple[Item, asyncio.Future[Reply]]] = []
@@ -42,7 +42,7 @@ class Batch(Generic[Item, Reply]):
         return future
 
     async def settled(self) -> None:
-        """Returns when all items added before this call are answered. Under load `idle` may wait for ever."""
+        """Returns when all items added before this call are answered. Under load, `idle` may never return."""
         self._flush()
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -56,7 +56,7 @@ class Batch(Generic[Item, Reply]):
         if self._flushing:
             self._flushing.cancel()
             self._flushing = None
-        # Nobody awaits an item that was cancelled while it waited: it is not sent.
+        # An item that was cancelled while it waited is not sent, because nobody awaits its answer.
         waiting, self._waiting = [one for one in self._waiting if not one[1].cancelled()], []
         self._last = set()
         for start in range(0, len(waiting), self._most):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Rollout:
-    """`for group in rollout.round(prompts)`: as `broomwagon.Rollout`."""
+    """The rounds of a job, as `broomwagon.Rollout`: `for group in rollout.round(prompts)`."""
 
     def __init__(self, rollout: AsyncRollout, wait: Wait) -> None:
         self._rollout = rollout
@@ -24,7 +24,7 @@ class Rollout:
 
     @property
     def step(self) -> int:
-        """Steps trained."""
+        """Number of trained steps."""
         return self._rollout.step
 
     @property
@@ -34,12 +34,12 @@ class Rollout:
 
     @property
     def failed(self) -> list[Failure]:
-        """The groups that ended without training: of the open step, so far; after its end, of the last step."""
+        """Groups of the open step that have ended without training. Between two steps: groups of the last step."""
         return self._rollout.failed
 
     @property
     def yielded(self) -> list[Group]:
-        """The groups of the open step that were yielded, which the next `round` does not yield again."""
+        """Groups of the open step that were yielded. The next `round` does not yield these groups again."""
         return self._rollout.yielded
 
     def round(
@@ -47,7 +47,7 @@ class Rollout:
     ) -> Iterator[Group]:
         """Rolls out one training step and yields its groups as they finish: as `broomwagon.Rollout.round`."""
         groups = self._rollout.round(prompts, policy)
-        # After Ctrl-C the call that is cancelled ends first.
+        # After Ctrl-C, `close` waits until the cancelled call has ended.
         turn = asyncio.Lock()
 
         async def advance() -> Group | None:
@@ -61,7 +61,7 @@ class Rollout:
         try:
             while (group := self._wait(advance())) is not None:
                 yield group
-                # The tokens are freed when the body drops the group.
+                # Without this reference, the tokens are freed when the body of the loop drops the group.
                 del group
         finally:
             self._wait(close())
@@ -80,5 +80,5 @@ class Rollout:
         self._wait(self._rollout.save(tag, keep=keep))
 
     def restore(self, tag: str) -> int:
-        """Returns the job to a snapshot, and the steps that are trained: as `broomwagon.Rollout.restore`."""
+        """Restores the job from a snapshot, as `broomwagon.Rollout.restore`. Returns the number of trained steps."""
         return self._wait(self._rollout.restore(tag))

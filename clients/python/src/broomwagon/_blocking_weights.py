@@ -55,5 +55,5 @@ class Weights:
         return self._wait(self._weights.rollback(sync_id, trainer_epoch=trainer_epoch))
 
     def status(self, sync_id: str | None = None) -> WeightsStatusReply:
-        """The version of the pool, and the change that runs, or the given one."""
+        """The weight version of the pool, and a change of weights: the given change, or the change that runs."""
         return self._wait(self._weights.status(sync_id))

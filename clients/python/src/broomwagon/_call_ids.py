@@ -1,6 +1,6 @@
-"""Operations whose calls have an id each."""
+"""Operations in which each call has an id."""
 
 from __future__ import annotations
 
-#: Fields of operations that name a call, so that a repeat of it has no further effect.
+#: The field for the id of a call, by operation. A repeat with the same id has no further effect.
 CALL_IDS = {"prompt.remember": "rememberId", "server.register": "registrationId"}

@@ -1,4 +1,4 @@
-"""Calls over NATS: each is repeated until its deadline."""
+"""Calls over NATS. Each call is repeated until its deadline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._link import Link
 
 logger = logging.getLogger("broomwagon")
 
-#: Seconds until a request without an answer is repeated for the first time; doubled with each repeat.
+#: Seconds until the first repeat of a request without an answer. Each repeat doubles the time.
 FIRST_ANSWER = 1.0
 MAX_DOUBLINGS = 3
 #: Seconds after which a call that does not succeed is logged.
@@ -25,12 +25,12 @@ WARN_AFTER = 5.0
 
 
 def pause_before_repeat(tries: int, error: BroomwagonError) -> float:
-    """Seconds: the pause that the service asked for, plus full jitter over a capped exponential."""
+    """Seconds: the pause that the service asked for, and a random time with a maximum that grows with each try."""
     return error.retry_after + random.random() * min(2.0, 0.025 * 2.0 ** min(tries, 10))
 
 
 class Connection(Link):
-    """The calls of one pool. All commands are idempotent, so a repeat is safe."""
+    """The calls of one pool. A repeat of a call is safe, because all operations are idempotent."""
 
     async def call(self, operation: str, body: dict[str, Any], *, deadline: float = 60.0) -> Any:
         """Sends a request, and sends it again while its error is retryable and `deadline` (seconds) allows.
@@ -48,7 +48,7 @@ class Connection(Link):
         except errors.ValidationFailed as error:
             if error.field != call_id:
                 raise
-            # A service of the release before does not know the field.
+            # A service of the previous release does not know the field.
             return await self._repeat(operation, body, deadline)
 
     async def _repeat(self, operation: str, body: dict[str, Any], deadline: float) -> Any:
@@ -67,7 +67,7 @@ class Connection(Link):
             except BroomwagonError as error:
                 pause = 0.0 if isinstance(error, errors.Timeout) else pause_before_repeat(tries, error)
                 now = loop.time()
-                # The deadline has cut the wait short. The error before has more information.
+                # The deadline has shortened this try, so the previous error tells more.
                 if isinstance(error, errors.Timeout) and timeout < FIRST_ANSWER and last:
                     raise last from None
                 last = error

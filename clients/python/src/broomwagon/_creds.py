@@ -19,7 +19,7 @@ _SEED = re.compile(rb"BEGIN USER NKEY SEED-+\s+(\w+)\s")
 
 
 def creds_options() -> dict[str, Any]:
-    """Parameters of nats-py for the file of `NATS_CREDS`. None without the setting.
+    """Parameters of nats-py for the file of `NATS_CREDS`; empty without the setting.
 
     :raises InvalidArgument: the file cannot be read, or has no credentials, or the package nkeys is not installed
     """
@@ -31,8 +31,8 @@ def creds_options() -> dict[str, Any]:
 
 
 class CredentialsFile:
-    """Read for each connection, because credentials are renewed while a process runs. nats-py would read such a file
-    too, but an error of its reading ends its dials for good, and a file without a JWT is read without end."""
+    """A file that is read for each connection, because credentials are renewed while a process runs. nats-py can read
+    such a file too, but never dials again after a read error, and never stops reading a file without a JWT."""
 
     def __init__(self, path: str) -> None:
         """:raises InvalidArgument: as `creds_options`"""
@@ -40,7 +40,7 @@ class CredentialsFile:
         self._jwt, self._keys = self._read()
 
     def sign(self, nonce: str) -> bytes:
-        """The signature of a server's challenge. nats-py calls this for each connection, before `jwt`."""
+        """Signs the challenge of a server. nats-py calls `sign` for each connection, before `jwt`."""
         try:
             self._jwt, self._keys = self._read()
         except InvalidArgument as error:

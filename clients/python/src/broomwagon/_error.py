@@ -21,7 +21,7 @@ class BroomwagonError(Exception):
         details: Any = None,
     ) -> None:
         super().__init__(message)
-        #: The same body may succeed later.
+        #: Whether the same body may succeed later.
         self.retryable = retryable
         #: Seconds after which the body may be sent again.
         self.retry_after = retry_after

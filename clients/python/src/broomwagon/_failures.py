@@ -1,4 +1,4 @@
-"""Groups of a step that ended without training, and the report of them to the trainer."""
+"""Groups of a step that ended without training, and their report to the trainer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger("broomwagon")
 
 #: Reaction of a loop over a round to a group that ended without training.
 OnFailed = Literal["warn", "yield", "raise"]
-#: Failures that a warning names.
+#: Maximum failures that a warning names.
 MAX_NAMED = 3
 
 
@@ -30,7 +30,7 @@ class GroupFailed(Exception):
 
 
 class FailedGroups:
-    """The groups of the open step that ended without training; after its end, of the last step."""
+    """Groups of the open step that have ended without training. Between two steps: groups of the last step."""
 
     def __init__(self, job: str, on_failed: OnFailed) -> None:
         if on_failed not in get_args(OnFailed):
@@ -39,7 +39,7 @@ class FailedGroups:
         self._on_failed = on_failed
         self._step = 0
         self.found: dict[str, Failure] = {}
-        #: Ids of earlier steps: a group of a cancelled round is listed by the next round too.
+        #: Ids of groups of earlier steps, because the next round also lists groups of a cancelled round.
         self._reported: set[str] = set()
 
     def begin(self, step: int) -> None:
@@ -52,9 +52,9 @@ class FailedGroups:
         return failure.group_id not in self.found and failure.group_id not in self._reported
 
     def take(self, failure: Failure) -> Group | None:
-        """Notes a failure. Returns the group if the loop is to yield it.
+        """Notes a failure. Returns a group if the loop must yield the failure.
 
-        :raises GroupFailed: for a new failure, with `on_failed` `raise`
+        :raises GroupFailed: the failure is new, and `on_failed` is `raise`
         """
         if not self.is_new(failure):
             return None

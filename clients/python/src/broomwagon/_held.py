@@ -8,13 +8,13 @@ from typing import Any, Literal, Protocol
 
 DIGEST_MODULUS = 2**40
 
-#: Why work is stopped. `fenced` and `expired`: another worker may own it, so nothing is reported about it.
+#: Why work is stopped. After `fenced` and `expired` nothing is reported, since another worker may have the work.
 StopCause = Literal["cut", "abort", "move", "lease-lost", "timeout", "shutdown", "expired", "fenced"]
 
 
 @dataclass(frozen=True)
 class WorkerEpoch:
-    """One registration of a worker; the next one expires it."""
+    """One registration of a worker. The next registration ends this epoch."""
 
     worker_id: str
     epoch: str
@@ -35,12 +35,12 @@ class Movable(Stoppable, Protocol):
     """Work under a lease that a command can move to another server."""
 
     def move(self, target: dict[str, Any]) -> None:
-        """:param target: `targetServerId`, and `targetEpoch` if only this epoch of it is meant"""
+        """:param target: `targetServerId`; with `targetEpoch`, only this epoch of the server"""
 
 
 @dataclass
 class HeldLease:
-    """A lease of this worker. `releasing`: its release was sent, so Redis may have removed the lease."""
+    """A lease of this worker. `releasing`: the release was sent, so Redis may have removed the lease."""
 
     lease_id: str
     work: Movable
@@ -63,7 +63,7 @@ class HeldLeases:
         return iter(list(self._held.values()))
 
     def asking(self, acquire_id: str) -> None:
-        """Until `granted` or `dropped`, a lease of this acquire may exist whose reply is not here yet."""
+        """Notes an acquire. Until `granted` or `dropped`, its lease may exist although no reply has come."""
         self._asked.add(acquire_id)
 
     def granted(self, acquire_id: str, lease_id: str, work: Movable) -> None:
@@ -90,7 +90,7 @@ class HeldLeases:
             lease.work.stop("fenced")
 
     def is_expected(self, lease_id: str) -> bool:
-        """Whether the lease is held, or its reply may not be here yet."""
+        """Whether the lease is held, or the reply with the lease may still come."""
         return _acquire_of(lease_id) in self._asked or self.find(lease_id) is not None
 
     def find(self, lease_id: str) -> HeldLease | None:

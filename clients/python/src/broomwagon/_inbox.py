@@ -1,4 +1,4 @@
-"""Requests and their replies by one subscription."""
+"""Requests, with one subscription for all replies."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from nats.aio.msg import Msg
 
 logger = logging.getLogger("broomwagon")
 
-#: Header of the replies of services; a reply to a parked call of an earlier version has none.
+#: Header of replies. Services of an earlier version send no header in the reply to a parked call.
 REPLICA_HEADER = "Broomwagon-Replica"
-#: An acknowledgement of JetStream is at most this long, bytes.
+#: Maximum bytes of an acknowledgement of JetStream.
 MAX_ACKNOWLEDGEMENT_BYTES = 1024
 
 
 class Inbox:
-    """Sends requests of one connection. `request` of nats-py loses a cancellation that comes together with the reply
-    (`asyncio.wait_for` of Python 3.11 and older), and `publish` one that comes while it waits for the socket. A lost
-    cancellation is an abort without effect, so callers await neither: a task publishes their requests."""
+    """Sends the requests of one connection, in a task of its own. Callers await neither `request` nor `publish` of
+    nats-py, because both may lose a cancellation, and then an abort has no effect. `request` loses a cancellation that
+    comes with the reply (Python 3.11 and older), `publish` a cancellation while it waits for the socket."""
 
     def __init__(self, nats: Nats) -> None:
         self._nats = nats
@@ -36,7 +36,7 @@ class Inbox:
         self._unsent: deque[tuple[str, str, bytes, dict[str, str]]] = deque()
         self._sending: asyncio.Task[None] | None = None
         self._tokens = count()
-        #: Streams whose acknowledgements were left out: each is logged once.
+        #: Streams that acknowledge requests. Each stream is logged once.
         self.streams: set[str] = set()
 
     async def open(self) -> None:
@@ -47,7 +47,7 @@ class Inbox:
         """Sends a request once.
 
         :raises TimeoutError: no reply within `timeout` seconds
-        :raises nats.errors.Error: it cannot be sent
+        :raises nats.errors.Error: the request cannot be sent
         """
         loop = asyncio.get_running_loop()
         token = str(next(self._tokens))
@@ -75,7 +75,7 @@ class Inbox:
     async def _send(self) -> None:
         try:
             while self._unsent:
-                # nats-py would keep the request, and send it after its caller has given up.
+                # Without a link, nats-py would keep the request and send it after the caller has given up.
                 await self.is_linked.wait()
                 token, subject, data, headers = self._unsent.popleft()
                 _, future = self._pending.get(token, (None, None))
@@ -92,7 +92,7 @@ class Inbox:
 
     async def _receive(self, message: Msg) -> None:
         _, future = self._pending.get(message.subject.rpartition(".")[2], (None, None))
-        # The reply may be too late, or a second one.
+        # The reply is too late, or it is a second reply.
         if future is None or future.done():
             return
         stream = _stream_that_acknowledges(message)

@@ -1,4 +1,4 @@
-"""The calls of a trainer for one job: epoch and stamp, takeover, and what to do when Redis has lost changes."""
+"""The calls of a trainer for one job: with epoch and stamp, a takeover, and a repair when Redis has lost changes."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from ._connection import Connection
 logger = logging.getLogger("broomwagon")
 
 CALL_DEADLINE = 120.0
-#: Seconds for a snapshot or its restore.
+#: Seconds to save or restore a snapshot.
 SNAPSHOT_DEADLINE = 600.0
 GROUPS_PER_RECONCILE = 1024
-#: Steps that Redis may lose when it is set back.
+#: Maximum steps that can be reported again after Redis was set back.
 STEPS_KEPT = 64
 
 T = TypeVar("T")
 
 
 class Job:
-    """One trainer of a job. Each call has the epoch, which fences earlier trainers, and the stamp of the last reply,
-    which shows whether Redis has lost later changes."""
+    """One trainer of a job. Each call has the trainer epoch, which fences earlier trainers. It also has the stamp of
+    the last reply, which shows whether Redis has lost changes since."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
         self.name = name
         self.epoch: str | None = None
-        #: Identity of this trainer until the job exists. By it the trainer recognizes a job that its own interrupted
+        #: Id of this trainer until the job exists. By this id the trainer recognizes a job that its own interrupted
         #: call has created.
         self._takeover_id = uuid4().hex
         self._stamp: str | None = None
-        #: Another trainer has taken the job over: this one must not take it back.
+        #: Whether another trainer has taken the job over, so that this trainer must not take the job back.
         self._is_fenced = False
         self.steps_trained = 0
-        #: The last trained steps: samples by group.
+        #: The last trained steps, with the number of samples of each group.
         self._trained: deque[tuple[int, dict[str, int]]] = deque(maxlen=STEPS_KEPT)
 
     async def call(self, operation: str, **body: Any) -> Any:
-        """An operation of the job, with its epoch and stamp.
+        """Calls an operation of the job, with epoch and stamp.
 
         :raises GenerationChanged: Redis has lost changes
         :raises Fenced: another trainer has taken the job over
@@ -62,10 +62,10 @@ class Job:
         :param submitted: groups that this process has submitted and not trained
         :returns: the status of the open round, the groups of `submitted` that Redis has lost, and the number of groups
             that were ever submitted
-        :raises Fenced: another trainer has taken the job over since this one has started
+        :raises Fenced: another trainer has taken the job over since this trainer started
         """
         if self.epoch is not None:
-            # Changes that Redis has lost are no reason to stop: the takeover finds them. A new job has no round.
+            # If Redis has lost changes, the takeover notices. A new job has no round.
             with suppress(errors.GenerationChanged, errors.JobNotFound, errors.RoundNotFound):
                 await self.call("round.status")
             self._takeover_id = uuid4().hex
@@ -73,7 +73,7 @@ class Job:
         try:
             found = await self._send("round.takeover", {"job": self.name, "takeoverId": self._takeover_id})
         except errors.JobNotFound as error:
-            # By the stamp, the next call detects whether Redis has been restored with the job since.
+            # By this stamp, the next call detects whether Redis was restored with the job in between.
             found = {"stepsTrained": 0, "submittedGroups": 0, **(error.details or {})}
         self.epoch, self._stamp = found.get("trainerEpoch"), found.get("stamp")
         self.steps_trained = found["stepsTrained"]
@@ -88,8 +88,8 @@ class Job:
         return status, unknown, found["submittedGroups"]
 
     async def make(self) -> None:
-        """Creates a job that the takeover did not find, before its first round. Of several trainers that found no job,
-        one creates it, under the id of its takeover; `round.open` alone would give all of them one epoch.
+        """Creates a job that the takeover did not find, before the first round. If several trainers found no job, only
+        one trainer creates the job, by the id of its takeover. `round.open` alone would give all trainers one epoch.
 
         :raises Fenced: another trainer has created the job since
         """
@@ -104,7 +104,7 @@ class Job:
         return found
 
     async def reconcile_step(self, step: int, groups: dict[str, int]) -> None:
-        """Ends a step whose round is lost: exactly these groups are trained."""
+        """Ends a step after its round is lost. Exactly these groups count as trained."""
         await self._reconcile_step(step, groups, uuid4().hex)
 
     async def count_open(self) -> int:
@@ -115,7 +115,8 @@ class Job:
         return count
 
     async def lost_groups(self, round_id: str | None, start: int) -> list[dict[str, Any]]:
-        """Groups (`GroupStatus`) of a round that ended without training. Without a round: of the last one and later.
+        """Groups (`GroupStatus`) of a round that ended without training. Without a round: groups of the last round, and
+        groups that ended later.
 
         :param start: number of such groups that were read before
         """
@@ -147,11 +148,11 @@ class Job:
         return summary
 
     async def finish(self, operation: str, tag: str, unfinished: str, **options: Any) -> dict[str, Any]:
-        """Saves or restores a snapshot: repeats a call, of which each does a part, until its state is another one.
+        """Saves or restores a snapshot. Each call does a part, so the call is repeated while its state is `unfinished`.
 
         :param options: further fields of the request
         :raises JobNotFound: the job to be saved has no round yet
-        :raises Timeout: it has not ended after 10 minutes
+        :raises Timeout: the work has not ended after 10 minutes
         """
         if operation == "job.snapshot" and self.epoch is None:
             raise errors.JobNotFound(f"Job {self.name} has no round yet")
@@ -183,7 +184,7 @@ class Job:
             raise
 
     async def _reconcile_step(self, step: int, groups: dict[str, int], takeover_id: str) -> str | None:
-        """Returns the id of the open round."""
+        """Reports a step as trained. Returns the id of the open round."""
         logger.warning("Redis does not count step %s of job %s as trained; reconciling it", step, self.name)
         trained = [{"groupId": group_id, "samples": samples} for group_id, samples in groups.items()]
         open_round = None

@@ -44,7 +44,7 @@ class JobRounds:
         self._prompts = PromptSource()
         self._round: dict[str, Any] | None = None
         self._open = OpenStep()
-        #: The loop that was started last, and whether its body runs, or was left.
+        #: The last loop that was started, and whether its body runs or was left.
         self._loop: Loop | None = None
         self._is_in_body = False
         #: Whether the job is taken over.
@@ -55,7 +55,7 @@ class JobRounds:
 
     @property
     def step(self) -> int:
-        """Steps trained."""
+        """Number of trained steps."""
         return self._job.steps_trained
 
     async def _recovering(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -71,8 +71,8 @@ class JobRounds:
         raise AssertionError("unreachable")
 
     async def _has_lost(self, error: BroomwagonError) -> bool:
-        """Whether the job must be taken over: Redis has lost changes, or has a round that was opened by a call whose
-        reply nobody awaited. If it has lost a payload with other changes, a call of the trainer shows it."""
+        """Whether the job must be taken over: Redis has lost changes, or has a round from an interrupted call of this
+        process. If Redis has lost a payload, a further call shows whether it has lost other changes too."""
         if isinstance(error, (*LOST, errors.RoundConflict)):
             return True
         try:
@@ -101,9 +101,9 @@ class JobRounds:
                 body["groups"] = reading.digests
             await self._job.call("round.close", **body)
             if policy.get("equalRewards", "keep") != "keep":
-                # Groups that were rewarded after the last page count too.
+                # The ledger of the last page lacks groups that were rewarded later.
                 reading.ledger = await self._job.ledger(self._round["roundId"])
-            # Redis forgets groups that have failed: a later takeover would take them for lost.
+            # Redis forgets failed groups. A later takeover would count them as lost, so their prompts are dropped here.
             left = [group_id for group_id in self._prompts.submitted() if group_id not in self._open.groups]
             for group_id in await self._job.unknown(left):
                 self._prompts.ended(group_id)
@@ -111,7 +111,7 @@ class JobRounds:
         self.metrics = ledger_metrics(reading.ledger) if reading.ledger else {}
 
     async def _end_lost_step(self) -> None:
-        """Ends a step whose round is lost, or was closed with a lost reply."""
+        """Ends a step after its round is lost, or after the reply to its close is lost."""
         trained = self._open.samples_trained()
         if self.step < self._open.number:
             await self._job.reconcile_step(self._open.number, trained)

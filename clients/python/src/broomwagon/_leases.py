@@ -19,17 +19,17 @@ from ._wire_error import error_of
 
 logger = logging.getLogger("broomwagon")
 
-#: Seconds that one acquire waits in the queue of the load-balancer; it is repeated until its deadline.
+#: Seconds that one call waits in the queue of the load-balancer. The acquire is repeated until its deadline.
 ACQUIRE_WAIT = 20.0
-#: Seconds for a reply beyond the wait that the call itself asked for.
+#: Seconds for a reply, in addition to the wait that the call asks for.
 REPLY_MARGIN = 2.0
-#: Seconds after which the reply may be lost with its replica; doubled with each repeat, which keeps its place.
+#: Seconds until a call is repeated, since its replica may have died. Each repeat keeps its place and doubles the time.
 REPEAT_AFTER = 5.0
 #: Seconds between acquires in a pool without servers.
 NO_SERVER_PAUSE = 0.25
-#: Seconds that a release is repeated. Then a sync returns the lease, or the end of the worker epoch.
+#: Seconds for which a release is repeated. Afterwards a sync or the end of the worker epoch returns the lease.
 RELEASE_DEADLINE = 120.0
-#: Seconds for the move of a lease, whose call waits for it.
+#: Seconds for the move of a lease. The block of the lease waits for the move.
 TRANSFER_DEADLINE = 5.0
 ITEMS_PER_CALL = 512
 
@@ -42,7 +42,7 @@ class Ask:
     item: dict[str, Any]
     ends_at: float
     timeout: float
-    #: Time at which the last call with this acquire was sent, after the batch was gathered.
+    #: Time at which the last call with this acquire was sent.
     sent_at: float = 0.0
 
 
@@ -59,8 +59,8 @@ class Leases:
         """Asks until a server is granted, and returns the acquireId and the `LeaseGrant`. An acquire that ends in any
         other way, also by cancellation, leaves no lease.
 
-        :param work: is stopped when the lease is aborted or lost, and gets `move` when the lease is to move
-        :param timeout: seconds without a server; the time of a pause of the pool does not count
+        :param work: gets `stop` when the lease is aborted or lost, and `move` when the lease must move
+        :param timeout: seconds to wait for a server; the time of a pause of the pool does not count
         :raises BroomwagonError: the last error at the timeout, or a refusal that another try cannot change
         :raises RuntimeError: the connection belongs to another event loop
         """
@@ -74,12 +74,12 @@ class Leases:
             try:
                 grant = await self._ask(Ask(worker, {"acquireId": acquire_id, **request}, ends_at, timeout))
             except EXPIRED_EPOCH as error:
-                # All leases of an expired epoch are returned by the load-balancer.
+                # The load-balancer returns all leases of an expired epoch.
                 self._session.fence(worker, error)
                 if asyncio.get_running_loop().time() > ends_at:
                     raise
             except BaseException:
-                # A grant may still be on its way: the release of the acquireId takes effect first.
+                # The acquire may still be granted. The release of the acquireId ends or prevents its lease.
                 self._release(acquire_id, {"acquireId": acquire_id, "outcome": "aborted"})
                 raise
             else:
@@ -95,7 +95,7 @@ class Leases:
         self._release(acquire_id, body)
 
     async def transfer(self, lease_id: str, target: dict[str, Any]) -> None:
-        """Moves a lease with its session. If the target refuses it, both stay."""
+        """Moves a lease with its session. If the target refuses the lease, lease and session stay."""
         if self._session.leases.find(lease_id) is None:
             # The epoch of the lease has expired, and the load-balancer has returned the lease.
             return
@@ -107,11 +107,11 @@ class Leases:
             logger.info("The lease %s was not moved: %s", lease_id, error)
 
     async def idle(self) -> None:
-        """Returns when no release is left to be answered."""
+        """Returns when all releases are answered."""
         await self._releases.idle()
 
     async def settled(self) -> None:
-        """Returns when the releases that have started are answered; later ones do not prolong the wait."""
+        """Returns when the releases that have started are answered. Later releases do not prolong the wait."""
         await self._releases.settled()
 
     def _release(self, acquire_id: str, body: dict[str, Any]) -> None:
@@ -127,9 +127,9 @@ class Leases:
         released.add_done_callback(settle)
 
     async def _ask(self, ask: Ask) -> dict[str, Any]:
-        """Every call has the same acquireId, so a lost reply never costs a second lease."""
+        """Repeats an acquire. All calls have the same acquireId, so a lost reply never costs a second lease."""
         loop = asyncio.get_running_loop()
-        # A call for many explains few of its acquires, and is refused for a field of one of them.
+        # A call for many acquires explains few of them, and an unknown field of one acquire refuses the whole call.
         may_batch = not (ask.item.get("explain") or "avoidServers" in ask.item)
         unanswered_since: float | None = None
         for tries in count():
@@ -139,10 +139,10 @@ class Leases:
                 return await self._ask_alone(ask, tries, unanswered_since)
             except BroomwagonError as error:
                 if isinstance(error, errors.ValidationFailed) and ask.item.pop("avoidServers", None):
-                    # Load-balancers of the release before do not know the field.
+                    # Load-balancers of the previous release do not know the field.
                     continue
                 unanswered_since = ask.sent_at if isinstance(error, errors.Timeout) else None
-                # One call waits for a shorter time than all its repeats together; a call for many does not wait.
+                # A single call waits only for a part of the time, and a call for many acquires does not wait.
                 waits_on = isinstance(error, (errors.WaitTimeout, errors.Timeout)) or (
                     tries == 0 and isinstance(error, (errors.ServersFull, errors.ReplyFull))
                 )

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("broomwagon")
 
-#: Seconds after a loss until the log explains it, and between explanations.
+#: Seconds from a loss to the first explanation in the log, and from one explanation to the next.
 FIRST_EXPLANATION, EXPLAIN_EVERY = 3.0, 60.0
 TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
 #: When a request was sent, milliseconds since 1970: a service does not process it long after its timeout.
 SENT_AT_HEADER = "Broomwagon-Sent-At-Ms"
-#: The time of a service that has refused a request because of its SENT_AT_HEADER.
+#: Time at which a service has refused a request as too late by its SENT_AT_HEADER, milliseconds since 1970.
 READ_AT_HEADER = "Broomwagon-Read-At-Ms"
 #: Refusal of a message by NATS; nats-py returns the text in lower case.
 _REFUSED = re.compile('permissions violation(?: for publish to "(.+?)")?', re.IGNORECASE)
@@ -44,9 +44,9 @@ class Link:
         self._nats = nats
         self._inbox = Inbox(nats)
         self._loop = asyncio.get_running_loop()
-        #: The replica that has replied last, with the time, by the first part of the operations' names.
+        #: The last replica that has replied, and the time of the reply, by the first part of an operation's name.
         self._replicas: dict[str, tuple[str, float]] = {}
-        #: Milliseconds by which the clock of the services is before the clock of this machine.
+        #: Milliseconds by which the clock of the services is ahead of the clock of this machine.
         self._clock_offset = 0.0
         self.pool = pool
         #: Servers of NATS, without names and passwords of users.
@@ -54,7 +54,7 @@ class Link:
         self._is_pool_warned = False
         #: Time, on the clock of the event loop, from which on a failed dial is logged.
         self._explain_at = self._loop.time() + FIRST_EXPLANATION
-        #: Set when nothing connects again, as after `close`.
+        #: Set when the connection is closed for good, for example by `close`.
         self.closed = asyncio.Event()
 
     @classmethod
@@ -70,11 +70,11 @@ class Link:
         timeout: float,
         worker_ttl: float,
     ) -> Self:
-        """Connects within `timeout` seconds. Afterwards a lost connection is restored without limit of time; a
-        connection that NATS ends with an error, for example about a message that it cannot read, is closed.
+        """Connects within `timeout` seconds. A connection that is lost later is restored, without a limit of time. A
+        connection that NATS ends with an error, for example after an unreadable message, stays closed.
 
         :param files: parameters of nats-py that are read from files for each connection
-        :param worker_ttl: seconds of silence after which leases expire; a silent connection is cut before
+        :param worker_ttl: seconds of silence after which leases expire; a silent connection is cut earlier
         :raises Unavailable: no NATS server answers
         """
         client = DialedNats(worker_ttl)
@@ -109,11 +109,11 @@ class Link:
             await connection._inbox.open()
             return connection
         except BaseException as error:
-            # nats-py leaves its socket open.
+            # After a failure, nats-py leaves its socket open.
             await client.close_in_time()
             if not isinstance(error, (asyncio.TimeoutError, OSError, nats.errors.Error)):
                 raise
-            # The timeout has no reason why each try has failed.
+            # The timeout does not say why the tries have failed, but the last error does.
             reason = client.last_error or error
             raise errors.Unavailable(f"Cannot connect to NATS at {address}: {reason!r}", retryable=True) from error
 
@@ -123,7 +123,7 @@ class Link:
         """Sends a request once and returns the reply.
 
         :param unanswered_since: time, on the clock of the event loop, at which the same body was sent and not answered.
-            That replica may hang, so the request is repeated to a replica that has replied since
+            The replica that got the body may hang, so the request goes to a replica that has replied since
         :raises BroomwagonError: the error of the service, Timeout, Unavailable or PayloadTooLarge
         :raises RuntimeError: the connection belongs to another event loop
         """
@@ -134,12 +134,12 @@ class Link:
         message = await self._send_to_one(operation, data, timeout, sent_at_ms, unanswered_since)
         left = timeout - (loop.time() - sent_at)
         if left > 0 and message.headers and (read_at_ms := message.headers.get(READ_AT_HEADER)):
-            # The request is not late, so the clock of this machine differs from the clock of that replica.
+            # The replica took the request for late, although there is time left: the clocks of the machines differ.
             self._clock_offset = float(read_at_ms) - (sent_at_ms + (loop.time() - sent_at) * 500)
             message = await self._send_to_one(operation, data, left, sent_at_ms, sent_at)
         reply = json.loads(message.data)
         failure = reply.get("error")
-        # Results of a batch may have a field `error` of another kind.
+        # In results of a batch, `error` may be a field of another kind.
         if isinstance(failure, dict) and "code" in failure:
             raise error_of(failure)
         return reply
@@ -147,7 +147,7 @@ class Link:
     async def _send_to_one(
         self, operation: str, data: bytes, timeout: float, sent_at_ms: float, unanswered_since: float | None
     ) -> Msg:
-        """The reply of a replica that has replied since `unanswered_since`, or of any replica."""
+        """Sends a request to a replica that has replied since `unanswered_since`, otherwise to any replica."""
         headers = {
             TIMEOUT_HEADER: str(round(timeout * 1000)),
             SENT_AT_HEADER: str(round(sent_at_ms + self._clock_offset)),
@@ -160,7 +160,7 @@ class Link:
             try:
                 message = await self._send(subject, data, timeout, headers)
             except errors.Timeout:
-                # NATS does not report that no service has the subject, since a stream has it; a first call may be slow.
+                # If a stream has the subject, NATS does not report a missing service. A first call may only be slow.
                 if self._inbox.streams and unanswered_since is not None:
                     await self._check_pool()
                 raise
@@ -175,7 +175,7 @@ class Link:
         return message
 
     async def _check_pool(self) -> None:
-        """Checks the name of a pool of which no service has answered yet: the name may be wrong, or services start.
+        """Checks whether the pool exists, as long as no service of the pool has answered: its name may be wrong.
 
         :raises PoolNotFound: services of other pools answer, and do not know this pool
         """
@@ -186,8 +186,8 @@ class Link:
             raise pool_not_found(self.pool, self.address, found["pools"])
 
     async def _find_pool(self) -> dict[str, Any] | None:
-        """The reply of any load-balancer to `pool.find`. None if none answers: load-balancers of the release before do
-        not know the operation."""
+        """The reply of any load-balancer to `pool.find`. None without a reply, as from load-balancers of the previous
+        release, which do not know the operation."""
         headers = {TIMEOUT_HEADER: str(round(FIND_POOL_TIMEOUT * 1000))}
         try:
             message = await self._send(FIND_POOL, encoded({"name": self.pool}), FIND_POOL_TIMEOUT, headers)
@@ -198,17 +198,17 @@ class Link:
         return found if "known" in found else None
 
     def _own_subject(self, operation: str, unanswered_since: float | None) -> str | None:
-        """The subject of a replica that has replied since then."""
+        """The subject of a replica that has replied since `unanswered_since`; None without such a replica."""
         if unanswered_since is None:
             return None
         replica, answered_at = self._replicas.get(_group_of(operation), ("", 0.0))
         return f"rollout.v1.{self.pool}.replica.{replica}.{operation}" if answered_at > unanswered_since else None
 
     async def _send(self, subject: str, data: bytes, timeout: float, headers: dict[str, str]) -> Msg | None:
-        """The reply; None if nobody serves the subject."""
+        """Sends a message and returns the reply; None if no service has the subject."""
         size = len(data) + len("NATS/1.0\r\n\r\n") + sum(len(f"{name}: {text}\r\n") for name, text in headers.items())
         if size > self._nats.max_payload:
-            # NATS would end the connection: nats-py compares only the body with the limit.
+            # NATS would end the connection, since nats-py compares only the body with the limit, without the headers.
             limit = self._nats.max_payload
             raise errors.PayloadTooLarge(
                 f"The body for {subject} has {size} bytes with its headers, and NATS takes {limit}",
@@ -271,7 +271,7 @@ class Link:
 
     async def _note_error(self, error: Exception) -> None:
         refused = _REFUSED.search(str(error))
-        # Each failed dial has an error too.
+        # A failed dial is an error too, and the log explains it only from time to time.
         if not (self._nats.is_connected and self._inbox.is_linked.is_set()):
             self._nats.note_failed_dial()
             if self._loop.time() >= self._explain_at:
@@ -288,8 +288,8 @@ class Link:
         return self._loop.is_closed()
 
     def check_loop(self) -> None:
-        """Checks the event loop: no reply would arrive in another one, for example in a second `asyncio.run` or after
-        a fork.
+        """Checks the event loop, because no reply arrives in another event loop, for example in a second `asyncio.run`
+        or after a fork.
 
         :raises RuntimeError: the connection belongs to another event loop
         """
@@ -298,6 +298,6 @@ class Link:
 
 
 def _group_of(operation: str) -> str:
-    """First part of an operation's name. Operations with the same first part have one service, but for a few of `pool`:
-    a replica that does not serve an operation has no subject for it, and the request goes to the queue group."""
+    """First part of an operation's name. One service has all operations with the same first part, except some of
+    `pool`. If a replica does not serve an operation, the request goes to the queue group."""
     return operation.partition(".")[0]

@@ -9,9 +9,9 @@ from ._arguments import InvalidArgument, encoded
 
 
 class LoopState:
-    """Tokens and state are kept together, or not at all. A loop that is cancelled after it has added the tokens of a
-    turn, and before it has changed its state, would generate the turn again: such tokens are not kept. A loop that
-    uses no state continues from its tokens, and all of them are kept.
+    """Keeps tokens and state of a loop together, or neither. A loop may be cancelled after it has added the tokens of
+    a turn and before it has changed its state. Such tokens are not kept, because the loop generates the turn again. A
+    loop without a state continues from its tokens, so all its tokens are kept.
 
     Calls that add tokens are counted from 0.
     """
@@ -21,7 +21,7 @@ class LoopState:
         self._is_used = False
         #: Number of calls that the state knows.
         self._known_calls = 0
-        #: The state at the first call that it does not know, encoded.
+        #: The encoded state at the first call that the state does not know.
         self._unchanged = b""
 
     @property
@@ -46,9 +46,9 @@ class LoopState:
         self._is_used = bool(value)
 
     def check(self, value: dict[str, Any]) -> dict[str, Any]:
-        """A copy that later changes of the loop do not reach.
+        """Copies a state, so that later changes by the loop do not reach the copy.
 
-        :raises InvalidArgument: JSON cannot have it
+        :raises InvalidArgument: JSON cannot have the state
         """
         if not isinstance(value, dict):
             raise InvalidArgument(f"state must be a dict, not {type(value).__name__}", field="state")
@@ -70,7 +70,7 @@ class LoopState:
             self._unchanged = now
 
     def replace(self, value: dict[str, Any], calls: int) -> None:
-        """Sets the state after this number of calls."""
+        """Sets the state, which knows this number of calls."""
         self.value = value
         self._known_calls = calls
 

@@ -23,7 +23,7 @@ class AddedTokens:
 
     token_ids: Sequence[int]
     text: str
-    #: One for each token. A sequence of any other length does not belong to these tokens and counts as None.
+    #: One value for each token. A sequence of another length is ignored, and each token gets None.
     logprobs: Sequence[float | None]
     #: Number of tokens; an engine may return no ids.
     count: int
@@ -61,7 +61,7 @@ class MadeTokens:
         """The tokens, as a `SegmentPayload` of the protocol."""
         made: dict[str, Any] = {"text": "".join(added.text for added in self._added)}
         token_ids = [token for added in self._added for token in added.token_ids]
-        # Ids of some tokens would be read as the ids of all tokens.
+        # If only some tokens have ids, a reader would take these ids for the ids of all tokens.
         if len(token_ids) == self.count:
             made["tokenIds"] = token_ids
         logprobs: list[float | None] = []
@@ -77,14 +77,15 @@ class MadeTokens:
         return made
 
     def segment(self) -> dict[str, Any]:
-        """Fields of the `Segment`: the last server, and the weight versions of the tokens. There must be tokens."""
+        """Fields of the `Segment`: the last server, and the weight versions. Call it only if there are tokens."""
         versions = [part["weightVersion"] for part in self._parts()]
         oldest, newest = min(versions), max(versions)
         fields = {**self._added[-1].source, "tokenCount": self.count, "weightVersion": oldest}
         return fields if oldest == newest else {**fields, "toWeightVersion": newest}
 
     def _parts(self) -> list[dict[str, Any]]:
-        """Runs of tokens of the same server and weights, with the number of tokens of each."""
+        """Parts of the tokens, with server, weight version and number of tokens. Neighbor parts differ in server or
+        weights."""
         parts: list[dict[str, Any]] = []
         for added in self._added:
             if parts and all(parts[-1][name] == value for name, value in added.source.items()):

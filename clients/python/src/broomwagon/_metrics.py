@@ -32,8 +32,8 @@ _LEDGER: dict[str, tuple[str, ...]] = {
 
 
 def ledger_metrics(summary: dict[str, Any]) -> dict[str, float]:
-    """A `LedgerSummary`: lengths with the names of verl, and costs of the tail policy below `rollout/`. Fields that a
-    service of an earlier version does not send are left out."""
+    """Metrics from a `LedgerSummary`: lengths with the names of verl, and costs of the tail policy below `rollout/`.
+    Fields that a service of an earlier version does not send are left out."""
     metrics: dict[str, float] = {}
     for name, path in _LEDGER.items():
         value: Any = summary

@@ -1,4 +1,4 @@
-"""Names of the protocol in mappings that callers pass: in the writing of the protocol (camelCase), or in snake_case."""
+"""Names of fields in mappings of callers: in camelCase as in the protocol, or in snake_case."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def to_protocol(field: str, given: object, kind: type) -> dict[str, Any]:
 
     :param field: the argument, for errors
     :param kind: the TypedDict
-    :raises InvalidArgument: it is no mapping, or has an unknown name, or one twice
+    :raises InvalidArgument: `given` is no mapping, or has an unknown name, or a name twice
     """
     if not isinstance(given, Mapping):
         raise InvalidArgument(f"{field} must be a mapping, not {type(given).__name__}", field=field)
@@ -52,7 +52,7 @@ def _advice(name: str, known: frozenset[str]) -> str:
 
 
 def check_sampling(sampling: SamplingParameters | Mapping[str, Any] | None) -> SamplingParameters | None:
-    """Sampling parameters with the names of the protocol. The services see the rest.
+    """Sampling parameters with the names of the protocol. Services check the other values.
 
     :raises InvalidArgument: a name is unknown, or the temperature negative; `field` is for example
         `sampling.temperature`

@@ -16,25 +16,26 @@ from ._tls import build_context
 
 logger = logging.getLogger("broomwagon")
 
-#: Bounds of the silence after which a connection is cut, although pings were sent, seconds.
+#: Bounds of the time without an answer to pings after which a connection is cut, seconds.
 MIN_SILENCE, MAX_SILENCE = 2.0, 5.0
 #: Pings without an answer after which a connection is dead.
 MAX_UNANSWERED_PINGS = 2
-#: Seconds until a server must have answered a step of the first dial after a loss; doubled with each dial.
+#: Maximum seconds for each step of the first dial after a loss. Each further dial doubles the time.
 FIRST_DIAL_TIMEOUT, MAX_DIAL_TIMEOUT = 2.0, 20.0
-#: Seconds between the first two dials of a server; doubled with each round of all servers.
+#: Seconds between the first two dials of a server. Each further dial of all servers doubles the time.
 FIRST_PAUSE, MAX_PAUSE = 0.2, 10.0
 #: Seconds for the last bytes to a NATS server, which may not read any more.
 CLOSE_DEADLINE = 2.0
 
 
 class DialedNats(Client):
-    """Dials a lost connection for ever. Timeouts and pauses grow: many clients that dial a busy server at the same
-    time, and give each dial too little time, keep the server busy with handshakes and never connect."""
+    """Dials a lost connection without end. Timeouts and pauses grow, because many clients with short timeouts would
+    keep a busy server busy with handshakes and never connect."""
 
     def __init__(self, worker_ttl: float) -> None:
         """
-        :param worker_ttl: seconds of silence after which leases expire; a third is left for the cut, a third for a dial
+        :param worker_ttl: seconds of silence after which leases expire. A third is for the cut of a silent connection,
+            a third for a dial
         """
         super().__init__()
         silence = min(MAX_SILENCE, max(MIN_SILENCE, worker_ttl / 3))
@@ -50,7 +51,7 @@ class DialedNats(Client):
 
     @property
     def ssl_context(self) -> ssl.SSLContext:
-        """Made from its files for each connection, because certificates are renewed while a process runs."""
+        """TLS context, made from files for each connection, because certificates are renewed while a process runs."""
         if "tls" in self.options:
             try:
                 self.options["tls"] = build_context()
@@ -66,7 +67,7 @@ class DialedNats(Client):
     def note_failed_dial(self) -> None:
         self._failed_dials += 1
         self.options.update(self._pace())
-        # nats-py leaves the socket of a dial that has failed open.
+        # nats-py does not close the socket of a failed dial.
         self._abort()
 
     async def close_in_time(self) -> None:
@@ -90,14 +91,14 @@ class DialedNats(Client):
 
     async def _process_err(self, err_msg: str) -> None:
         if self.is_connected and "authentication" in err_msg.lower():
-            # The credentials have ended. nats-py would close for good, but their file may be renewed.
+            # The credentials have expired. nats-py would close for good, but the file may be renewed.
             await self._process_op_err(Error(f"nats: {err_msg}"))
         else:
             await super()._process_err(err_msg)
 
     async def _process_op_err(self, e: Exception) -> None:
         if self.is_connected:
-            # nats-py would wait until a dead connection has taken the bytes that are left, or has ended TLS.
+            # Otherwise nats-py would wait until a dead connection has taken the last bytes, or has ended TLS.
             self._abort()
         await super()._process_op_err(e)
 

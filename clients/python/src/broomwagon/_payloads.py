@@ -25,7 +25,7 @@ class Payloads:
     async def get(self, ref: str) -> Any:
         """The JSON value of a payload.
 
-        :raises PayloadNotFound: the store does not have it
+        :raises PayloadNotFound: the store does not have the payload
         """
         async with self._reads:
             reply = await self._connection.call("payload.get", {"ref": ref})
@@ -54,7 +54,7 @@ class Payloads:
         return ref
 
     async def segments_of(self, holder: dict[str, Any]) -> list[dict[str, Any]]:
-        """The segments of a claim or a sample, which hold them unless they do not fit a message."""
+        """The segments of a claim or a sample. If they did not fit the message, reads them with further calls."""
         if not holder.get("segmentsFollow"):
             return list(holder["segments"])
         segments: list[dict[str, Any]] = []

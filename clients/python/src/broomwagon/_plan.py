@@ -19,7 +19,7 @@ from .protocol import TailPolicy, TailPolicyName
 
 #: Maximum number of successive takeovers, or plans, without a group.
 MAX_TRIES = 10
-#: Seconds before the second try; doubled with each further one.
+#: Seconds before the second try. Each further try doubles the time.
 FIRST_PAUSE = 0.05
 MAX_PAUSE = 2.0
 
@@ -47,14 +47,14 @@ async def open_round(
             await job.call("round.open", roundId=round_id, policy=policy, **fields)
             return {**plan, "roundId": round_id}
         except errors.PlanStale as error:
-            # Since the plan, the long-tail queue has changed, for example.
+            # The plan is stale, for example because the long-tail queue has changed.
             await pause_between_tries(tries, error)
     raise AssertionError("unreachable")
 
 
 def prompts_ahead(policy: TailPolicy, groups: int) -> int:
-    """Prompts to read before a round: more than any policy launches at once, unless it chooses an over-provision by
-    itself; and prompts of each domain."""
+    """Number of prompts to read before a round: more than a policy launches at once, if it does not choose its
+    over-provision itself. With quotas, enough prompts of each domain."""
     return (8 if "domainQuotas" in policy else 2) * math.ceil(groups * policy.get("overProvision", 1))
 
 
@@ -67,7 +67,7 @@ async def pause_between_tries(tries: int, error: BroomwagonError) -> None:
 
 
 def policy_of(policy: TailPolicy | Mapping[str, Any] | str) -> TailPolicy:
-    """The policy of a name, with the usual settings; or with the given ones, also with names in snake_case.
+    """The policy of a name, with the usual settings; or a given policy, with names in camelCase or snake_case.
 
     :raises InvalidArgument: a name is unknown, or the number of prompts to read cannot be computed
     """
@@ -79,7 +79,7 @@ def policy_of(policy: TailPolicy | Mapping[str, Any] | str) -> TailPolicy:
         return chosen  # type: ignore[return-value]
     _check_name(policy)
     over = {} if policy == "auto" else {"overProvision": 1.0 if policy == "wait" else 1.5}
-    # A step without a group that failed for good is accepted; `replace` would wait for another prompt.
+    # If a group fails for good, the step is trained without it; `replace` would wait for another prompt.
     return {"name": policy, **over, "shortfall": "accept-fewer"}  # type: ignore[typeddict-item]
 
 

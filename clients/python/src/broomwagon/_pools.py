@@ -8,9 +8,9 @@ from . import errors
 
 #: Subject of `pool.find` for callers of any pool.
 FIND_POOL = "rollout.v1.-.pool.find"
-#: Seconds for its reply.
+#: Seconds for the reply to `pool.find`.
 FIND_POOL_TIMEOUT = 0.5
-#: Pools that an error names.
+#: Maximum pools that an error names.
 MAX_NAMED = 8
 WHERE = "The pool is the parameter `pool` of the client, or POOL"
 #: Warning with the pool and the address of NATS.
@@ -23,7 +23,7 @@ POOL_NOT_SERVED = (
 def pool_not_found(pool: str, address: str, pools: Sequence[str]) -> errors.PoolNotFound:
     """The error for a pool that services do not know.
 
-    :param pools: the pools there are
+    :param pools: all pools
     """
     names = ", ".join(pools[:MAX_NAMED]) + (", ..." if len(pools) > MAX_NAMED else "")
     return errors.PoolNotFound(f"There is no pool {pool!r} at {address}; there are: {names}. {WHERE}", field="pool")

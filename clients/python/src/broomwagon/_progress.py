@@ -17,7 +17,7 @@ class _NoBar:
 
 
 class Progress:
-    """:raises ImportError: a bar is asked for, and tqdm is not installed"""
+    """:raises ImportError: the caller wants a bar, and tqdm is not installed"""
 
     def __init__(self, is_shown: bool) -> None:
         self._is_shown = is_shown

@@ -13,12 +13,13 @@ from ._arguments import InvalidArgument, is_id
 
 logger = logging.getLogger("broomwagon")
 
-#: A text, messages of a chat, token ids, or a mapping with `text`, `messages` or `promptTokenIds` as in
-#: `broomwagon.protocol.Prompt`, or with one of the others as `prompt` or `question`, the columns of many data sets; the
-#: mapping may have `id`, `domain`, and any fields of the caller.
+#: A prompt in one of these forms. A mapping may also have `id`, `domain`, and any fields of the caller.
+#: - a text, messages of a chat, or token ids
+#: - a mapping with `text`, `messages` or `promptTokenIds`, as in `broomwagon.protocol.Prompt`
+#: - a mapping with `prompt` or `question`, the columns of many data sets, for a text, messages or token ids
 PromptLike = str | Sequence[int] | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
-#: Maximum length of a run of refused prompts behind which a process that starts again still finds a submitted prompt.
+#: Maximum successive refused prompts. After more, a process that starts again does not find a submitted prompt.
 MAX_REFUSED = 1_000
 
 _WIRE_FIELDS = ("text", "messages", "promptTokenIds", "engineFields")
@@ -32,7 +33,7 @@ class PromptSource:
 
     def __init__(self) -> None:
         self._given: Iterable[PromptLike] | None = None
-        #: Prompts read so far of `_given`, if it is a list.
+        #: Prompts read so far of `_given`, if `_given` is a list.
         self._listed: list[PromptLike] = []
         self._iterators: deque[Iterator[PromptLike]] = deque()
         self._waiting: deque[str] = deque()
@@ -43,7 +44,7 @@ class PromptSource:
         #: Number of times that each id of a caller was given.
         self._times_given = Counter[str]()
         self._has_epochs = False
-        #: Prompts to find that an earlier trainer has submitted.
+        #: Number of prompts of an earlier trainer that must still be found.
         self._submitted_before = 0
         #: Prompts that an earlier trainer has submitted: their groups may still come.
         self._earlier: dict[str, PromptLike] = {}
@@ -51,10 +52,10 @@ class PromptSource:
         self._open_before = 0
 
     def give(self, prompts: Iterable[PromptLike]) -> None:
-        """Prompts of the next rounds. The same object again continues where the last round has ended; a list may have
-        more of them then.
+        """Sets the prompts of the next rounds. The same object continues where the last round has ended; a list may
+        have got more prompts.
 
-        :raises InvalidArgument: it is one prompt, or nothing that can be iterated over, or a list that was changed
+        :raises InvalidArgument: `prompts` is one prompt, cannot be iterated over, or is a list with changed prompts
         """
         if isinstance(prompts, (str, bytes, Mapping)) or not _is_iterable(prompts):
             message = f"prompts must be a list or an iterator of prompts, not {_shown(prompts)}"
@@ -79,10 +80,10 @@ class PromptSource:
         self._open_before = open_count
 
     async def find_submitted(self, unknown: Callable[[list[str]], Awaitable[list[str]]], ahead: int) -> None:
-        """Leaves out the prompts that an earlier trainer has submitted. Call it before other prompts are read.
+        """Leaves out the prompts that an earlier trainer has submitted. Must run before other prompts are read.
 
-        Domain quotas pass prompts over, but take the prompts of each domain in order: the submitted prompts of a domain
-        end with the last one that Redis knows. Prompts that a service has refused are between them.
+        Domain quotas skip prompts, but take the prompts of each domain in order. So in each domain, every prompt up to
+        the last prompt that Redis knows was submitted or refused.
 
         :param unknown: returns the ids that Redis does not know. Redis forgets groups trained long ago
         :param ahead: maximum number of prompts that the earlier trainer has read and not submitted
@@ -96,7 +97,7 @@ class PromptSource:
             if group_id not in lost or domain in ended:
                 ended.add(domain)
                 submitted.add(group_id)
-        # Prompts of domains whose last submitted prompt was trained so long ago that Redis has forgotten it.
+        # Prompts of domains in which Redis knows no prompt: the submitted prompts were trained long ago.
         rest = [group_id for group_id in ids if domain_of(self._items[group_id]) not in ended]
         submitted.update(rest[: max(0, self._submitted_before - len(submitted))])
         for group_id in submitted:
@@ -112,7 +113,7 @@ class PromptSource:
     ) -> tuple[list[str], set[str]]:
         """Reads prompts until all submitted prompts are among them, or no more submitted prompts come.
 
-        :param first: prompts to read if none was refused
+        :param first: number of prompts to read if no prompt was refused
         :returns: ids of all prompts read, and the ids that Redis does not know
         """
         ids: list[str] = []
@@ -129,7 +130,7 @@ class PromptSource:
         return ids, lost
 
     def read_ahead(self, count: int) -> int:
-        """Reads prompts until `count` wait to be submitted, or none are left. Returns the number of waiting prompts."""
+        """Reads prompts until `count` prompts wait, or no prompts are left. Returns the number of waiting prompts."""
         while len(self._waiting) < count and self._iterators:
             for prompt in self._iterators[0]:
                 self._add(prompt)
@@ -140,7 +141,7 @@ class PromptSource:
         return len(self._waiting)
 
     def waiting_by_domain(self) -> dict[str, int]:
-        """Number of waiting prompts by domain; "" is no domain."""
+        """Number of waiting prompts by domain; "" is for prompts without a domain."""
         return dict(Counter(domain_of(self._items[group_id]) for group_id in self._waiting))
 
     def take(self, count: int, by_domain: dict[str, int] | None = None) -> list[tuple[str, PromptLike]]:
@@ -178,7 +179,7 @@ class PromptSource:
         return [group_id for group_id in self._items if group_id not in waiting]
 
     def find(self, group_id: str) -> PromptLike | None:
-        """The prompt of a group, as it was given. None if it was given only to an earlier trainer."""
+        """The prompt of a group, as the caller gave it. None if only an earlier trainer was given the prompt."""
         return self._items.get(group_id, self._earlier.get(group_id))
 
     def ended(self, group_id: str) -> None:
@@ -201,8 +202,8 @@ class PromptSource:
         return InvalidArgument(f"{field} is refused: {error}", field=field)
 
     def _id_of_epoch(self, given: str) -> str:
-        """An id for each epoch over a data set with ids: `row-1`, `row-1#2`. A trainer that starts again with the same
-        data counts the same."""
+        """Makes a new id in each pass over a data set with ids: `row-1`, `row-1#2`. A trainer that starts again with
+        the same data makes the same ids."""
         self._times_given[given] += 1
         times = self._times_given[given]
         if times == 2 and not self._has_epochs:
@@ -215,7 +216,7 @@ class PromptSource:
         self._numbers.pop(group_id, None)
 
     def _add(self, prompt: PromptLike) -> None:
-        """:raises InvalidArgument: the prompt is wrong, and left out; the next call continues after it"""
+        """:raises InvalidArgument: the prompt is wrong and left out. The next call continues with the next prompt"""
         number = self._position
         field = f"prompts.{number}"
         self._position += 1
@@ -233,7 +234,7 @@ class PromptSource:
 
 
 def _check(prompt: PromptLike, field: str) -> None:
-    """:raises InvalidArgument: it has no form of a prompt. The services see the rest"""
+    """:raises InvalidArgument: `prompt` has no form of a prompt. Services check the contents"""
     if isinstance(prompt, str):
         return
     if isinstance(prompt, Mapping):
@@ -254,7 +255,7 @@ def _is_content(value: object) -> bool:
 
 
 def _column(prompt: Mapping[str, Any]) -> Any:
-    """The value of `prompt` or `question`; None if the prompt has its own form, or neither."""
+    """The value of the column `prompt` or `question`; None without these columns, or with a field of the protocol."""
     if any(name in prompt for name in _WIRE_FIELDS[:-1]):
         return None
     return next((prompt[name] for name in _COLUMNS if name in prompt), None)
@@ -274,12 +275,12 @@ def _shown(value: object) -> str:
 
 
 def domain_of(prompt: PromptLike) -> str:
-    """The domain of a prompt; "" is none."""
+    """The domain of a prompt; "" without a domain."""
     return str(prompt.get("domain") or "") if isinstance(prompt, Mapping) else ""
 
 
 def wire_prompt(prompt: PromptLike) -> dict[str, Any]:
-    """A prompt as the protocol has it."""
+    """The prompt in the form of the protocol."""
     if isinstance(prompt, str):
         return {"text": prompt}
     if isinstance(prompt, Mapping):

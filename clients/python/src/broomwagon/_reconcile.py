@@ -20,12 +20,12 @@ async def reconcile(
     attempts: HeldAttempts,
     old_before_ms: float,
 ) -> None:
-    """Gives back the leases and attempts that only Redis has, once they are too old for their reply to be on the way.
-    Stops the leases and attempts that only this worker has.
+    """Returns leases and attempts that only Redis has, if they are too old for their reply to be still on the way.
+    Stops leases and attempts that only this worker has.
 
     :raises BroomwagonError: a call failed; the next sync begins again
     """
-    # Copied before Redis is read: later grants are no mismatch.
+    # The copy is made before Redis is read, so that later grants are no mismatch.
     held = list(leases)
     found = set()
     async for item in _pages(connection, worker, "leases"):
@@ -55,7 +55,7 @@ async def _return_attempt(connection: Connection, worker: WorkerEpoch, key: tupl
         body = {**identity, "reason": "unclaimed", "retryable": True}
         await connection.call("request.fail", body, deadline=CALL_DEADLINE)
     except BroomwagonError as error:
-        # Not retryable: ended or claimed again between the two calls. INTERNAL must not stop the return of the others.
+        # After a refusal, the attempt has ended or was claimed again. INTERNAL must not stop the other returns.
         if error.retryable and not isinstance(error, errors.Internal):
             raise
 

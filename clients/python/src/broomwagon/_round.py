@@ -26,7 +26,7 @@ INLINE_PROMPT_BYTES = 24_000
 RESULTS_WAIT_MS = 4_000
 #: Errors with which services, or JSON, refuse a prompt; a repeat is refused again.
 REFUSALS = (errors.ValidationFailed, errors.PayloadTooLarge, errors.ContextTooLong)
-#: Parameters of `Client.rollout`, by the field that each submission has of them.
+#: Parameter of `Client.rollout`, by the field of a submission.
 PARAMETERS = {
     "samples": "samples",
     "minSamples": "min_samples",
@@ -75,8 +75,7 @@ class LostGroups:
 class Round:
     """Reads an open round from its beginning.
 
-    :param plan: the plan that the round was opened with, or its status; submitted groups are subtracted from
-        `newByDomain`
+    :param plan: plan or status of the round. Submitted groups are subtracted from its `newByDomain`
     :param group_body: fields of each submission
     """
 
@@ -97,7 +96,7 @@ class Round:
         self.cursor: str | None = None
         #: The `LedgerSummary` of the round, after its last group.
         self.ledger: dict[str, Any] | None = None
-        #: A group is replaced, so another one may have to be submitted.
+        #: Whether a group is replaced, so that another group may have to be submitted.
         self.needs_more = False
         #: Message of the last warning that nothing of the round runs.
         self._blocked: str | None = None
@@ -146,7 +145,7 @@ class Round:
         )
 
     async def _prompt_of(self, group_id: str, ref: str) -> PromptLike:
-        """The prompt as it was given; otherwise as the payload store has it, without other fields of the caller."""
+        """The prompt as the caller gave it; otherwise the stored prompt, without other fields of the caller."""
         if (prompt := self._prompts.find(group_id)) is not None:
             return prompt
         logger.warning(
@@ -166,7 +165,7 @@ class Round:
         if status["state"] not in ("opening", "open"):
             return
         missing = status["newGroups"] - (status["roundGroups"] - status["takenGroups"])
-        # Services count groups that have failed in both ways of `shortfall`.
+        # `shortfallGroups` counts failed groups for each value of `shortfall`.
         accepts_fewer = status["policy"].get("shortfall") == "accept-fewer"
         replacements = 0 if accepts_fewer else status["shortfallGroups"]
         missing = max(missing, replacements)
@@ -198,7 +197,7 @@ class Round:
         self._blocked = message
 
     async def _plan_again(self) -> None:
-        """Cancels a round that can never have its groups, because prompts of its plan were refused since.
+        """Cancels a round that can never have its groups, because prompts were refused since its plan.
 
         :raises RoundConflict: the round was cancelled; the next plan counts the prompts that are left
         """
@@ -209,17 +208,17 @@ class Round:
             raise errors.RoundConflict("The round needs more prompts than are left; it is planned again")
 
     async def _add(self, groups: list[dict[str, Any]]) -> None:
-        """Adds a page of groups. If one of them is refused, each is sent alone to find it.
+        """Adds a page of groups. If the page is refused, sends each group alone to find the wrong group.
 
         :raises InvalidArgument: a prompt was refused, and is left out
-        :raises DuplicateGroup: the job already had a group with the id of a prompt, which is left out
+        :raises DuplicateGroup: the job already had a group with the id of a prompt; the prompt is left out
         """
         try:
             await self._job.call("round.submit", roundId=self._round_id, groups=groups)
         except (*REFUSALS, errors.DuplicateGroup) as error:
             if len(groups) == 1:
                 if isinstance(error, errors.DuplicateGroup):
-                    # The prompt is right; the job has had its id before.
+                    # The prompt is right, but the job already had a group with its id.
                     self._prompts.ended(groups[0]["groupId"])
                     raise errors.DuplicateGroup(
                         f"{error.args[0]}; the prompt is left out. Give each trainer of the job the same prompts from "
@@ -242,7 +241,7 @@ class Round:
                 self._prompts.put_back(group["groupId"] for group in left)
 
     async def _submission(self, group_id: str, prompt: PromptLike) -> dict[str, Any]:
-        """:raises InvalidArgument: JSON or the payload store cannot have the prompt, and it is left out"""
+        """:raises InvalidArgument: JSON or the payload store cannot have the prompt, which is left out"""
         body: dict[str, Any] = {"groupId": group_id, **self._group_body}
         if domain := domain_of(prompt):
             body["domain"] = domain
@@ -259,7 +258,7 @@ class Round:
 
 
 def _of_parameter(error: BroomwagonError) -> BroomwagonError:
-    """The error of a field of all groups, which names the parameter of `Client.rollout`."""
+    """Names the parameter of `Client.rollout` in an error about a field that all groups share."""
     field = str(error.field)
     name, dot, rest = field.removeprefix("groups.0.").partition(".")
     parameter = PARAMETERS[name] + dot + rest

@@ -19,23 +19,23 @@ from ._reconcile import reconcile
 
 logger = logging.getLogger("broomwagon")
 
-#: Running calls make the counts differ for a moment; a mismatch that stays starts a sync.
+#: Successive heartbeats with different counts before a sync. Running calls make counts differ for a moment.
 MISMATCHES_BEFORE_SYNC = 2
 REGISTER_DEADLINE = 60.0
 DEREGISTER_DEADLINE = 2.0
-#: Seconds within which a second registration of another process under the same id is no restart.
+#: A second registration of another process under the same id, within these seconds, is no restart.
 DUPLICATE_WITHIN = 600.0
-#: The worker epoch has expired, or Redis does not have the worker: it must register again.
+#: The worker epoch has expired, or Redis does not have the worker: the worker must register again.
 EXPIRED_EPOCH = (errors.Fenced, errors.WorkerNotFound)
 
 
 class WorkerIdInUse(errors.Fenced):
-    """Another process registers under the id of this worker, again and again: each registration returns the leases and
-    attempts of the other process. Give each client a `worker_id` of its own, or none."""
+    """Another process registers under the id of this worker again and again. Each registration returns the leases and
+    attempts of the other process. Give each client a different `worker_id`, or no `worker_id`."""
 
 
 class Session:
-    """Registers a worker when it is needed first, and renews all that it holds."""
+    """Registers a worker before its first call, and renews its leases and attempts."""
 
     def __init__(self, connection: Connection, worker_id: str, ttl: float, unclaimed_after: float) -> None:
         self._connection = connection
@@ -52,8 +52,8 @@ class Session:
         self._mismatches = 0
         self._is_listening = False
         self._is_closed = False
-        #: Times, on the clock of the event loop, of the last proof that the epoch is alive, and of its last replacement
-        #: by another process.
+        #: Times on the clock of the event loop: of the last proof that the epoch is alive, and of the last time that
+        #: another process has replaced the epoch.
         self._alive_at = 0.0
         self._replaced_at = -math.inf
         self._is_duplicate = False
@@ -79,7 +79,7 @@ class Session:
             if self._registering is None:
                 self._registering = asyncio.create_task(self._register())
             registering = self._registering
-            # The registration is shared: a caller that is cancelled, or does not wait any more, must not cancel it.
+            # All callers share the registration, so a cancelled or late caller must not cancel it.
             await asyncio.wait((registering,), timeout=max(0.0, ends_at - loop.time()))
             if not registering.done():
                 raise errors.Timeout(f"No service has registered the worker within {timeout:.1f} s", retryable=True)
@@ -90,15 +90,15 @@ class Session:
         return self._epoch == worker
 
     def fence(self, worker: WorkerEpoch, error: BroomwagonError) -> None:
-        """Stops and removes everything of an epoch that has expired, as the error of a call shows."""
+        """Stops and removes all work of an epoch, after the error of a call has shown that the epoch has expired."""
         if not self.is_current(worker):
             return
         logger.warning("Epoch %s of worker %s has expired: all its calls are stopped", worker.epoch, worker.worker_id)
         self._epoch = None
         now = asyncio.get_running_loop().time()
         if isinstance(error, errors.Fenced) and now < self._alive_at + self._ttl:
-            # This worker was not silent, so another one may have its id. A single event may also be a restart of this
-            # worker, or a Redis that has lost the registration.
+            # This worker was not silent, so another process may have its id. The first time, the reason may also be a
+            # restart of this worker, or a Redis that has lost the registration.
             self._is_duplicate = now < self._replaced_at + DUPLICATE_WITHIN
             self._replaced_at = now
         self.epoch_ended.set()
@@ -138,8 +138,8 @@ class Session:
             self._heartbeat = asyncio.create_task(self._beat_always())
 
     def _abort(self, command: dict[str, Any]) -> None:
-        """Stops the attempts and leases that a command names. The command is repeated until all of them have ended, so
-        a repeat has no effect."""
+        """Stops the attempts and leases that a command names. The command is repeated until this work has ended; a
+        repeat has no effect."""
         if self._epoch is None or command["workerEpoch"] != self._epoch.epoch:
             return
         for attempt in command["attempts"]:
@@ -160,7 +160,7 @@ class Session:
         loop = asyncio.get_running_loop()
         beat_at = loop.time()
         while True:
-            # After a heartbeat without an answer the next one follows at once: a pause would let the epoch expire.
+            # The next heartbeat follows an unanswered heartbeat at once: a pause could let the epoch expire.
             beat_at = max(beat_at + self._ttl / 3, loop.time())
             await asyncio.sleep(beat_at - loop.time())
             if worker := self._epoch:
@@ -170,7 +170,7 @@ class Session:
                     logger.exception("The heartbeat failed")
 
     async def _beat(self, worker: WorkerEpoch) -> None:
-        """One heartbeat. It does not wait for the sync that it starts."""
+        """Sends one heartbeat. Starts a sync if the counts differ, and does not wait for its end."""
         held = {
             "leaseCount": len(self.leases),
             "leaseDigest": self.leases.digest,
@@ -199,8 +199,8 @@ class Session:
             self._reconciling = asyncio.create_task(self._reconcile(worker, reply["serverTimeMs"]))
 
     def _is_new_generation(self, reply: dict[str, Any]) -> bool:
-        """Whether the generation of Redis has changed lately, so that heartbeats start syncs: a Redis that was set back
-        may have lost one attempt and assigned another, with the same counts."""
+        """Whether the pool generation has changed lately. Then each heartbeat starts a sync: Redis may have lost one
+        attempt and assigned another attempt, with the same counts."""
         now_ms: float = reply["serverTimeMs"]
         # Services of earlier versions do not send the generation.
         generation = reply.get("generation")

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class StepFailed(Exception):
-    """No group of a step can be trained: all have failed, or were aborted. The step has ended, and the next `round` is
-    the next step."""
+    """No group of a step can be trained: all groups have failed or were aborted. The step has ended, and the next
+    `round` is the next step."""
 
     def __init__(self, step: int, status: dict[str, Any]) -> None:
-        # The arguments with which pickle creates a copy: exceptions travel between processes.
+        # When the exception goes to another process, pickle makes a copy from these arguments.
         super().__init__(step, status)
         self.step = step
         #: The last samples that failed, with their reasons.
@@ -31,7 +31,7 @@ class StepFailed(Exception):
 
 
 class FreedSamples(Sequence[Sample]):
-    """Replaces the samples of a group that the caller has dropped: each use raises."""
+    """Replaces the samples of a group that the caller has dropped. Each use raises LookupError."""
 
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
@@ -50,13 +50,13 @@ class FreedSamples(Sequence[Sample]):
 
 
 class YieldedGroup:
-    """A group that was yielded, without a reference to its samples: they are freed when the caller drops the group."""
+    """A yielded group without a reference to its samples, so that they are freed when the caller drops the group."""
 
     def __init__(self, group: Group) -> None:
         self._group = weakref.ref(group)
         self._without_samples = replace(group, samples=FreedSamples(group.id))
         self.lengths = [sample.token_count for sample in group.samples]
-        #: Samples whose budget was used up.
+        #: Number of samples that have used up their budget.
         self.cut_off = sum(sample.finish_reason == "length" for sample in group.samples)
 
     @property
@@ -70,7 +70,7 @@ class OpenStep:
     def __init__(self) -> None:
         self.number = 0
         self.groups: dict[str, YieldedGroup] = {}
-        #: Ids of groups that are not trained, as their rewards are equal.
+        #: Ids of groups that are not trained, because their rewards are equal.
         self.excluded: set[str] = set()
         #: Reported rewards by group, in case Redis loses them.
         self.rewards: dict[str, list[float]] = {}

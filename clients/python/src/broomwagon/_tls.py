@@ -10,7 +10,7 @@ from ._arguments import InvalidArgument
 
 
 def tls_options(url: str) -> dict[str, Any]:
-    """Parameters of nats-py from `build_context` and `NATS_TLS_SERVER_NAME`. None without tls://.
+    """Parameters of nats-py from `build_context` and `NATS_TLS_SERVER_NAME`; empty without tls://.
 
     :raises InvalidArgument: as `build_context`
     """
@@ -23,7 +23,7 @@ def tls_options(url: str) -> dict[str, Any]:
 def build_context() -> ssl.SSLContext:
     """Reads the files of `NATS_TLS_CA`, `NATS_TLS_CERT` and `NATS_TLS_KEY`.
 
-    :raises InvalidArgument: a file cannot be read, or has no certificate or key; `field` is its setting
+    :raises InvalidArgument: a file cannot be read, or has no certificate or key; `field` is the setting of the file
     """
     setting = "NATS_TLS_CA"
     try:

@@ -1,4 +1,4 @@
-"""The exception of an error that a service answers."""
+"""The exception for the error in a reply."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._error import BroomwagonError
 
 
 def error_of(wire: dict[str, Any]) -> BroomwagonError:
-    """The exception of a `WireError`. A code of a later version is a BroomwagonError with its code."""
+    """The exception for a `WireError`. A code of a later version becomes a BroomwagonError with that code."""
     kind = errors.BY_CODE.get(wire["code"], BroomwagonError)
     error = kind(
         wire["message"],

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("broomwagon")
 
 FINISH_REASONS = ("stop", "length")
-#: Errors of an acquire that another acquire need not get.
+#: Errors of an acquire after which another acquire may succeed.
 NO_GRANT = (*EXPIRED_EPOCH, errors.WaitTimeout, errors.Released, errors.Aborted, errors.ShuttingDown)
 
 
 class Attempt:
-    """A sample that this worker runs. When its group is cut, the weights change, or the worker stops, the loop is
-    cancelled at its next await; the tokens that it has added go with the sample to its next attempt."""
+    """One attempt of a sample, run by this worker. When the group is cut, the weights change, or the worker stops, the
+    loop is cancelled at its next await. The next attempt gets the tokens that the loop has added."""
 
     def __init__(self, calls: AttemptCalls, claim: dict[str, Any], worker: WorkerEpoch) -> None:
         self._calls = calls
@@ -73,24 +73,24 @@ class Attempt:
 
     @property
     def tokens_left(self) -> int:
-        """Tokens left of the budget of the sample. Tokens of `observe` use it up too."""
+        """Number of tokens that the budget of the sample still allows. Tokens of `observe` count too."""
         return self._tokens.left
 
     @property
     def token_ids(self) -> list[int]:
-        """Tokens of earlier attempts and of this one; empty if a part of them has no ids."""
+        """Token ids of earlier attempts and of this attempt; empty if some tokens have no ids."""
         return self._tokens.token_ids
 
     @property
     def text(self) -> str:
-        """Text of earlier attempts and of this one."""
+        """Text of earlier attempts and of this attempt."""
         return self._tokens.text
 
     @property
     def state(self) -> dict[str, Any]:
-        """Anything that JSON can have. It is stored with the tokens, and the next attempt begins with it: set it with
-        `add(..., state=...)`, in one step with the tokens that it knows. A loop that changes the state after `add` may
-        be interrupted between the two; the tokens are then generated again."""
+        """State of the loop, of anything that JSON can have. The state is stored with the tokens, and the next attempt
+        begins with this state. Set it together with the tokens that it knows: `add(..., state=...)`. If the loop is
+        interrupted between an `add` and a later change of the state, the tokens are generated again."""
         return self._tokens.state.value
 
     @state.setter
@@ -99,11 +99,11 @@ class Attempt:
 
     @asynccontextmanager
     async def server(self, *, context_tokens: int | None = None, timeout: float = 600.0) -> AsyncIterator[Server]:
-        """A lease of a server for one turn; all turns go to one server while it takes leases."""
+        """A lease of a server for one turn. All turns go to one server, while that server takes leases."""
         lease = self._calls.lease(
             self.request_id,
             session_id=self.request_id,
-            # Groups of two jobs may have one name, and share a pool.
+            # Two jobs of a pool may have groups with the same id.
             group_id=self.request_id.rpartition("/")[0],
             attempt=self._claim["attempt"],
             priority=self._claim.get("priority"),
@@ -145,9 +145,9 @@ class Attempt:
         """Adds the tokens that an engine has generated, within the block of its server. The tokens have the loss mask
         1, and the weight version of the server.
 
-        :param logprobs: one for each token, None where the engine returned none
-        :param token_count: for an engine that returns no token ids
-        :param state: `Attempt.state` from now on, copied: the data that the loop needs to continue after these tokens
+        :param logprobs: one value for each token; None for a token without a value from the engine
+        :param token_count: number of tokens, for an engine that returns no token ids
+        :param state: the new `Attempt.state`, which is copied: data that the loop needs to continue after these tokens
         :raises InvalidArgument: a token id or the count is no whole number, a log probability is not finite, or JSON
             cannot have the state; `field` is for example `logprobs.3`. Nothing is added
         """
@@ -164,17 +164,17 @@ class Attempt:
         state: dict[str, Any] | None = None,
     ) -> None:
         """Adds the tokens that the model reads between its turns: outputs of tools, with the tokens of the chat
-        template around them. They belong to the sample, have the loss mask 0 and no log probabilities, and use up the
-        token budget. The call needs no lease, but tokens before the first turn of a sample belong into its prompt.
+        template around them. These tokens belong to the sample, have the loss mask 0 and no log probabilities, and use
+        up the token budget. No lease is needed, but tokens before the first turn of a sample belong into its prompt.
 
         `add` describes the parameters and errors.
         """
         self._tokens.add(token_ids, text, (), token_count, state, is_generated=False)
 
     async def save(self) -> None:
-        """Saves the tokens and the state: if the worker dies, the next attempt continues there. Without new tokens
-        nothing is saved: a later state is kept with the next tokens, or with the end of this attempt. A save that fails
-        is logged, because the next one has more tokens."""
+        """Saves the tokens and the state. If the worker dies, the next attempt continues from this save. Without new
+        tokens nothing is saved: a new state is stored with the next tokens, or at the end of this attempt. A failed
+        save is only logged, because the next save has more tokens."""
 
         async def report(segment: dict[str, Any]) -> None:
             await self._save({"segment": segment})
@@ -185,9 +185,9 @@ class Attempt:
             self._save_failed(error)
 
     def stop(self, cause: StopCause) -> None:
-        """Cancels the loop, once: a command is repeated until the loop has ended, which may take time. Only `shutdown`
-        cancels the loop again, while it handles a cancellation. The first cause stays, except that `expired` and
-        `fenced` replace it."""
+        """Cancels the loop, once, because commands are repeated until the loop has ended. Only `shutdown` cancels the
+        loop again, even while the loop handles a cancellation. The first cause stays, unless `expired` or `fenced`
+        follows."""
         must_cancel = self._cause is None or cause == "shutdown"
         if self._cause is None or cause in ("expired", "fenced"):
             self._cause = cause
@@ -232,17 +232,17 @@ class Attempt:
         elif isinstance(error, LeaseStopped) or (self._cause and (error or ended.cancelled())):
             await self._end.fail("shutdown" if self._cause == "shutdown" else "aborted", message=self._cause)
         elif ended.cancelled():
-            # A loop that cancels itself must not run again without end.
+            # The attempt counts as a failure: a loop that cancels itself must not run again without end.
             await self._end.fail_loop("The agent loop has cancelled itself")
         elif error is not None and error is self._refusal:
-            # An acquire that is wrong is refused again. Without a server for it now, the sample has not failed.
+            # A wrong acquire would be refused again. If only no server takes the sample now, the sample has not failed.
             is_wrong = not (self._refusal.retryable or isinstance(error, NO_GRANT))
             await self._end.fail(
                 "engine-rejected" if is_wrong else "no-server", retryable=not is_wrong, message=str(error)
             )
         elif error is not None:
             logger.warning("The agent loop failed on %s", self.request_id, exc_info=error)
-            # The engine that the loop has called may have caused other errors.
+            # The loop itself has caused an InvalidArgument. The engine may have caused any other error.
             is_own = isinstance(error, InvalidArgument)
             await self._end.fail("engine-error", message=repr(error), has_server=not is_own)
         elif self._tokens.earlier_count + self._tokens.made_count == 0:

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Rollout", "Weights"]
 
 T = TypeVar("T")
-#: Seconds that tasks of an event loop that has broken off may take to end.
+#: Seconds that tasks may take to end after the event loop has ended by a defect.
 END_TIMEOUT = 5.0
 
 
 class Client:
-    """`with Client() as client`, with the parameters of `broomwagon.Client`. Any thread of the process may use it.
+    """Use it as `with Client() as client`, with the parameters of `broomwagon.Client`, from any thread of the process.
     An agent loop needs asyncio, so this client has no workers.
 
     Each method raises ShuttingDown where no answer can come: after the block, in a process that was forked within it,
@@ -76,14 +76,14 @@ class Client:
             self._end()
 
     def call(self, operation: str, body: dict[str, Any], *, deadline: float = 60.0) -> Any:
-        """Any operation of the protocol, as `broomwagon.Client.call`."""
+        """Calls any operation of the protocol, as `broomwagon.Client.call`."""
         self._check()
         return self._wait(self._client.call(operation, body, deadline=deadline))  # type: ignore[call-overload]
 
     @contextmanager
     def lease(self, request_id: str, **options: Unpack[LeaseOptions]) -> Iterator[Server]:
         """`with client.lease("request-1") as server`, with the parameters of `broomwagon.Client.lease`. An abort cannot
-        interrupt a thread: LeaseStopped is raised at the end of the block. A lease that is to move stays."""
+        interrupt a thread: LeaseStopped is raised at the end of the block. The lease never moves to another server."""
         self._check()
         lease = self._client.lease(request_id, **options)
         lease.is_movable = False
@@ -206,7 +206,7 @@ class Client:
         return client
 
     def _end(self) -> None:
-        # At the exit of the interpreter the thread stands still.
+        # At the exit of the interpreter the thread does not run any more.
         if sys.is_finalizing():
             return
         if not self._ended.done():

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("broomwagon")
 
 NOT_CONNECTED = "The client is not connected: use `async with Client() as client`"
-#: Seconds: how long the end of a client waits for its releases, and the least `worker_ttl`.
+#: Seconds that `close` waits for releases, and the minimum `worker_ttl`.
 RELEASES_DEADLINE, LEAST_WORKER_TTL = 10.0, 0.5
 DEFAULT_URL = "nats://127.0.0.1:4222"
 
@@ -65,8 +65,8 @@ class Client:
         """
         :param worker_id: id under which this process holds leases; default: made from host and process
         :param worker_ttl: seconds of silence after which the leases of this process are returned
-        :param unclaimed_after: age in seconds at which a lease whose grant this process never received is returned
-        :raises InvalidArgument: one of them is wrong, as with all methods
+        :param unclaimed_after: seconds after which a lease is returned if this process has not received its grant
+        :raises InvalidArgument: a parameter is wrong; all methods raise this error
         """
         self._url = url or os.environ.get("NATS_URL", DEFAULT_URL)
         self._pool = pool or os.environ.get("POOL", "default")
@@ -97,11 +97,11 @@ class Client:
 
         :raises Unavailable: no NATS server answers
         :raises InvalidArgument: a file that a setting names cannot be used; `field` is the setting
-        :raises RuntimeError: it is connected
+        :raises RuntimeError: the client is already connected
         """
         if self._connection is not None:
             raise RuntimeError("The client is connected")
-        # Not earlier: a client may be created before a fork, or be sent to other processes.
+        # The id is made here, because a client may be created before a fork, or be sent to other processes.
         worker_id = self._worker_id = self._given_worker_id or default_worker_id()
         self._connection = connection = await Connection.open(
             self._url,
@@ -118,7 +118,7 @@ class Client:
 
     async def close(self) -> None:
         """Waits up to 10 seconds for the releases, deregisters the worker, and closes the connection. A cancellation
-        ends the wait only. If the event loop of the client is closed, its leases are returned after `worker_ttl`.
+        ends only the wait. If the event loop of the client is closed, its leases are returned after `worker_ttl`.
 
         :raises RuntimeError: the client belongs to another event loop, which is not closed
         """
@@ -148,7 +148,7 @@ class Client:
 
     @property
     def worker_id(self) -> str:
-        """The id of the worker. Each connection has its own, unless the caller gave one.
+        """The id of the worker. Each connection has a different id, unless the caller gave an id.
 
         :raises RuntimeError: the client was never connected
         """
@@ -158,8 +158,8 @@ class Client:
 
     @property
     def call(self) -> Call:
-        """Any operation of the protocol by its name, with bodies and replies as in `broomwagon.protocol`. It is
-        repeated while its error is retryable, for `deadline` seconds (60)."""
+        """Calls any operation of the protocol by its name, with bodies and replies as in `broomwagon.protocol`. Repeats
+        the call while its error is retryable, for `deadline` seconds (60)."""
         return cast("Call", self._connected.call)
 
     def lease(
@@ -186,7 +186,7 @@ class Client:
     ) -> Lease:
         """A lease of one server: `async with client.lease("request-1", session_id="chat-7") as server`.
 
-        :param request_id: id for correlation and aborts; all turns of a trajectory may have the same
+        :param request_id: id for correlation and aborts; all turns of a trajectory may have the same id
         :param session_id: turns of one session stay on one server
         :param timeout: seconds to wait for a server; the time of a pause of the pool does not count
 
@@ -242,21 +242,22 @@ class Client:
         :param samples: samples of each group, at most 128
         :param max_tokens: token budget of each sample
         :param sampling: `broomwagon.SamplingParameters`, for example `{"temperature": 1.0}`; names may be in snake_case
-        :param min_samples: least samples of a group that is trained if others failed or were aborted; default: all
+        :param min_samples: minimum samples of a group that is trained if other samples failed or were aborted;
+            default: all
         :param timeout: seconds of generation time of each sample
         :param abort_scope: scope of an abort or a timeout of one sample: its `group` (default), or only the `sample`
-            while its group has `min_samples` others
+            while its group has `min_samples` other samples
         :param orphan_after: seconds of silence of this trainer after which its samples are not claimed (600)
         :param priority: priority of its rounds among acquires that wait for a server, 0 to 9; default 5
         :param worker_kind: kind of the workers that may run the samples, for example `agent` for workers of
-            `client.worker(kind="agent")`. Default: built-in workers, which run them without an agent loop
+            `client.worker(kind="agent")`. Default: built-in workers, which use no agent loop
         :param on_failed: reaction of `round` to a group that ended without training. `warn`: one warning for each step,
             and `Rollout.failed`; `yield`: the loop also yields the group, with `Group.failure` and without samples;
             `raise`: the loop raises GroupFailed
         :param progress: show a progress bar; needs the package tqdm
-        :param any_rank: also in a process whose environment has a RANK above 0
-        :raises InvalidArgument: a parameter is wrong; or RANK is above 0, as on all ranks but the first of torchrun: a
-            job has one trainer, and each process that makes a Rollout takes the job from the one before
+        :param any_rank: allows a process with a RANK above 0 in its environment
+        :raises InvalidArgument: a parameter is wrong, or RANK is above 0, as in all processes of torchrun except the
+            first. A job has one trainer: each process that makes a Rollout takes the job from the previous process
         """
         if not any_rank:
             check_rank(os.environ.get("RANK"))
@@ -283,9 +284,9 @@ class Client:
         """Runs samples of rounds with an agent loop of yours.
 
         :param concurrency: samples that run at the same time
-        :param job: claim samples of this job only; default: of all jobs
-        :param kind: claim samples of jobs whose trainer names this kind (`worker_kind` of `rollout`), and no others.
-            Without it, the samples are of jobs that name none, which built-in workers claim too
+        :param job: claim only samples of this job; default: samples of all jobs
+        :param kind: claim only samples of jobs with this kind (`worker_kind` of `rollout`). Default: samples of jobs
+            without a kind, which built-in workers claim too
         :param drain: seconds that samples may continue when the worker stops
         """
         concurrency = check_count("concurrency", concurrency)

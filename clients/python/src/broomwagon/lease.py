@@ -32,7 +32,7 @@ class Server:
     model: str | None = None
     #: Data-parallel rank of the session on this server.
     dp_rank: int | None = None
-    #: How the server was chosen; with many acquires at once only with `explain`.
+    #: How the server was chosen. If many acquires are sent at once, only with `explain`.
     decision: Decision | None = None
 
     @classmethod
@@ -51,15 +51,17 @@ class Server:
 
 
 class LeaseStopped(Exception):
-    """The lease was taken back while it was held: the call under it was cancelled, and the lease is released.
+    """The lease was taken back while it was held. The call under the lease was cancelled, and the lease is released.
 
-    `cause`: `abort` (the request ends), `cut` (the weights change: acquire again and continue with the tokens), `move`
-    (the session has moved to another server: acquire again and continue there with the tokens), `lease-lost` or
-    `fenced` (the load-balancer gave the place to others: acquire again).
+    `cause` says what to do:
+    - `abort`: the request ends
+    - `cut`: the weights change; acquire again and continue with the tokens
+    - `move`: the session has moved to another server; acquire again and continue there with the tokens
+    - `lease-lost`, `fenced`: the load-balancer gave the place to others; acquire again
     """
 
     def __init__(self, cause: StopCause) -> None:
-        # The argument with which pickle creates a copy: exceptions travel between processes.
+        # When the exception goes to another process, pickle makes a copy from this argument.
         super().__init__(cause)
         self.cause = cause
 
@@ -68,7 +70,7 @@ class LeaseStopped(Exception):
 
 
 class Lease:
-    """Acquires at the begin of `async with`, and releases exactly once at its end.
+    """Acquires a lease at the beginning of `async with`, and releases the lease exactly once, at its end.
 
     An abort cancels the task that is within the block, and the block then raises LeaseStopped, as `asyncio.timeout`
     does with TimeoutError. End the call of the engine when it is cancelled, for example by closing its connection.
@@ -85,7 +87,7 @@ class Lease:
         self._cancelling = 0
         self._cause: StopCause | None = None
         self._target: dict[str, Any] = {}
-        #: False: the lease stays on its server when it is to move.
+        #: Whether the lease may move to another server.
         self.is_movable = True
         #: Tokens generated under this lease, for the statistics of the server.
         self.tokens: int | None = None
@@ -126,7 +128,7 @@ class Lease:
 
     @property
     def cause(self) -> StopCause | None:
-        """Why the block was cancelled; None if it was not."""
+        """Why the block was cancelled; None if the block was not cancelled."""
         return self._cause
 
     def stop(self, cause: StopCause) -> None:
@@ -135,7 +137,7 @@ class Lease:
             self._cause = cause
             self._task.cancel()
         elif self._cause == "move" and cause == "abort":
-            # An abort ends the request; a caller that learned only of the move would continue it elsewhere.
+            # An abort ends the request. After a move alone, the caller would continue the request on another server.
             self._cause = cause
 
     def move(self, target: dict[str, Any]) -> None:
@@ -156,5 +158,6 @@ def _cancelling(task: asyncio.Task[Any]) -> int:
 
 
 def _uncancel(task: asyncio.Task[Any]) -> int:
-    """Python 3.10 does not count cancellations: one of somebody else at the same moment is taken for ours."""
+    """Takes back the cancellation by `stop`. Python 3.10 does not count cancellations: a cancellation by another caller
+    at the same moment is taken back too."""
     return task.uncancel() if hasattr(task, "uncancel") else 0

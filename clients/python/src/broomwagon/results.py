@@ -22,30 +22,30 @@ class Sample:
     request_id: str
     #: Why generation ended: the model stopped (`stop`), or the budget was used up (`length`).
     finish_reason: Literal["stop", "length"]
-    #: Token ids; empty if the engine returned no ids for a part of the tokens. An array of 4 bytes a token, which
-    #: equals a list of the same ids; `numpy.asarray` reads it without a copy, `tolist()` makes a list.
+    #: Token ids; empty if the engine returned no ids for a part of the tokens. The array has 4 bytes a token and equals
+    #: a list of the same ids; `numpy.asarray` reads the array without a copy, `tolist()` makes a list.
     token_ids: TokenIds
-    #: Tokens of all segments.
+    #: Number of tokens of all segments.
     token_count: int
-    #: Text of the response; None if a part of it has no text.
+    #: Text of the response; None if a part of the response has no text.
     text: str | None
-    #: Log probability of each token, None where the engine returned none (NaN for NumPy); None if they were not
-    #: requested and there are tokens.
+    #: Log probability of each token; a token without a value from the engine has None (NaN for NumPy). The whole is
+    #: None if log probabilities were not requested and there are tokens.
     logprobs: Logprobs | None
-    #: The parts that attempts generated, with server and weight version. The turns of an agent loop are parts of their
-    #: own where their servers or weight versions differ.
+    #: The parts that attempts generated, with server and weight version. Turns of an agent loop are separate parts if
+    #: their servers or weight versions differ.
     segments: list[Segment]
     #: `engineFields` of the parts: for example `tool_calls`, or the state that an agent loop has stored.
     engine_fields: list[dict[str, Any]]
     #: How much the tail policy prefers samples of about this length; weight the sample by the inverse. None if earlier
-    #: steps have trained none of them.
+    #: steps have trained no such sample.
     acceptance: float | None = None
     #: Weight version of the pool when the round of the results was opened.
     round_weight_version: int = 0
     #: Finish reason as the engine names it; None if it equals `finish_reason`.
     engine_finish_reason: str | None = None
-    #: One entry for each of `token_ids`: 1 for a token that the model generated, 0 for a token that it read, for
-    #: example of the output of a tool. An array of one byte a token; `numpy.asarray(...)` of it can multiply the loss.
+    #: One entry for each of `token_ids`: 1 for a token that the model generated, 0 for a token that the model read, for
+    #: example the output of a tool. The array has one byte a token; multiply the loss by `numpy.asarray(loss_mask)`.
     loss_mask: LossMask = field(default_factory=lambda: LossMask("B"))
 
     @property
@@ -61,15 +61,16 @@ class Failure:
     """A group that ended without training."""
 
     group_id: str
-    #: The object that was given; None if this process was not given it and the payload store has removed it.
+    #: The prompt as the caller gave it; None if this process was not given the prompt and the payload store has
+    #: removed the prompt.
     prompt: PromptLike | None
-    #: `failed`: a sample failed for good; `dropped`: it was aborted, its time was over, or Redis has lost it.
+    #: `failed`: a sample failed for good; `dropped`: the group was aborted, its time was over, or Redis has lost it.
     outcome: Literal["failed", "dropped"]
     #: Reason of the failed attempt, for example `engine-rejected`; reason of the abort; `timeout`; or `lost`.
     reason: str
     #: Message of the failed attempt.
     message: str | None
-    #: Index of the sample for which the group ended, if it was one.
+    #: Index of the sample that ended the group; None if no single sample did.
     sample: int | None
     #: Step in which the group was submitted first.
     first_step: int
@@ -85,8 +86,8 @@ class Group:
     """The samples of one prompt."""
 
     id: str
-    #: The object that was given. If an earlier process was given the prompt and this one was not (it is logged), as in
-    #: `broomwagon.protocol.Prompt`.
+    #: The prompt as the caller gave it. If only an earlier process was given the prompt: as in
+    #: `broomwagon.protocol.Prompt`, and the log has a warning.
     prompt: PromptLike
     samples: Sequence[Sample]
     #: Number of times that the group was cut.
@@ -94,7 +95,7 @@ class Group:
     #: Step in which the group was submitted first.
     first_step: int
     domain: str | None = None
-    #: Whether the group is not to be trained: its rewards were reported before, and are all equal.
+    #: Whether the group must not be trained: its rewards were reported before, and are all equal.
     excluded: bool = False
     #: Why the group ended without training; only with `on_failed="yield"`, and then there are no samples.
     failure: Failure | None = None
@@ -103,7 +104,7 @@ class Group:
 async def read_sample(payloads: Payloads, sample: dict[str, Any], round_weight_version: int) -> Sample:
     """Reads the tokens of a `SampleResult`.
 
-    :raises PayloadNotFound: the payload store has lost them
+    :raises PayloadNotFound: the payload store has lost the tokens
     """
     segments = await payloads.segments_of(sample)
     parts = await payloads.get_all([segment["ref"] for segment in segments])
@@ -119,7 +120,7 @@ async def read_sample(payloads: Payloads, sample: dict[str, Any], round_weight_v
         text=None if None in texts else "".join(texts),
         logprobs=_join_logprobs(segments, parts),
         segments=[one for ones in split for one in ones],  # type: ignore[misc]
-        # The fields of several turns are stored with the last one.
+        # The fields of several turns are stored with the last turn.
         engine_fields=[
             fields
             for ones, part in zip(split, parts, strict=True)
@@ -133,10 +134,10 @@ async def read_sample(payloads: Payloads, sample: dict[str, Any], round_weight_v
 
 
 def split_segment(segment: dict[str, Any], payload: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts of a segment whose servers or weight versions differ, each as a segment of its own."""
+    """Splits a segment into segments with one server and one weight version each."""
     if "parts" not in payload:
         return [segment]
-    # After a change in mode `keep`, the versions of its parts are only lower bounds.
+    # After a change of weights in mode `keep`, the version of a part is only its oldest version.
     mixed = segment.get("mixedWeightVersion")
     split = []
     for part in payload["parts"]:
@@ -152,7 +153,8 @@ def _mask(payload: dict[str, Any]) -> list[int]:
 
 
 def _join_logprobs(segments: list[dict[str, Any]], parts: list[dict[str, Any]]) -> Logprobs | None:
-    """Log probabilities of all tokens, None for each token of a part that has none. None if no part with tokens has."""
+    """Log probabilities of all tokens; a token of a part without values has None. The whole is None if there are
+    tokens, and no part has values."""
     joined: list[float | None] = []
     has_any = False
     for segment, part in zip(segments, parts, strict=True):

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("broomwagon")
 
-#: Snapshots of one job that services keep at most.
+#: Maximum snapshots of one job that services keep.
 MAX_SNAPSHOTS = 16
 
 
 class Rollout(JobRounds):
-    """The rounds of one job. A process that starts with the same job and the same prompts fences the earlier one and
-    continues its open round."""
+    """The rounds of one job. A process that starts with the same job and the same prompts fences the earlier process
+    and continues its open round."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class Rollout(JobRounds):
 
     @property
     def failed(self) -> list[Failure]:
-        """The groups that ended without training: of the open step, so far; after its end, of the last step."""
+        """Groups of the open step that have ended without training. Between two steps: groups of the last step."""
         return list(self._failed.found.values())
 
     @property
     def yielded(self) -> list[Group]:
-        """The groups of the open step that were yielded, which the next `round` does not yield again. After an error of
-        `round` they count as trained. None after the body of the loop was left, by a `break` or an error."""
+        """Groups of the open step that were yielded, which the next `round` does not yield again. After an error of
+        `round` these groups count as trained. Empty after the body of the loop was left by a `break` or an error."""
         if self._is_in_body and self._loop and self._loop() is None:
             self._leave()
         return [yielded.group for yielded in self._open.groups.values()]
@@ -89,17 +89,19 @@ class Rollout(JobRounds):
         self, prompts: Iterable[PromptLike], policy: TailPolicy | Mapping[str, Any] | TailPolicyName | None = None
     ) -> AsyncGenerator[Group, None]:
         """Rolls out one training step and yields its groups as they finish. At the end of the loop the step counts as
-        trained. Without a group: all prompts are trained. A loop whose body is left early, by a `break`, an
-        error or a cancellation, leaves the round open, and the next one begins with its first group again. After an
-        error of `round` itself the next one continues with the groups that were not yielded; `yielded` has the others.
+        trained. If no group comes, all prompts are trained.
+
+        If the body of the loop is left early, by a `break`, an error or a cancellation, the round stays open, and the
+        next `round` begins with its first group again. After an error of `round` itself, the next `round` continues
+        with the groups that were not yielded; `yielded` has the other groups.
 
         :param prompts: the data set or an iterator over it, the same object for each round; or a new batch each time.
-            A round takes as many prompts as it needs; the next one continues there
-        :param policy: a `broomwagon.TailPolicy`, whose names may be in snake_case, or the name of one (see
+            A round takes as many prompts as it needs, and the next round continues after these prompts
+        :param policy: a `broomwagon.TailPolicy`, with names in camelCase or snake_case, or the name of a policy (see
             libs/policies/src/tail); None: `resume`
-        :raises InvalidArgument: a prompt is wrong, or a service refuses it (then `__cause__` is its error). The `field`
-            of the error is `prompts.` with the number of the prompt over all that were given, from 0. It is left out,
-            and the next round continues with the others
+        :raises InvalidArgument: a prompt is wrong, or a service refuses the prompt (`__cause__` is the error of the
+            service). `field` is `prompts.` with the number of the prompt among all given prompts, from 0. The prompt is
+            left out, and the next round continues with the other prompts
         :raises StepFailed: all groups of the step have failed, and `on_failed` is not `yield`
         :raises GroupFailed: a group ended without training, with `on_failed` `raise`; the next round continues the step
         :raises BroomwagonError: services do not answer for two minutes; another trainer has taken the job over (Fenced,
@@ -107,7 +109,7 @@ class Rollout(JobRounds):
         """
         own: list[Loop] = []
         groups = self._run(prompts, "resume" if policy is None else policy, own)
-        # Python notifies the generator of a loop that was left only later, but drops the reference at once.
+        # When a loop is left, Python drops the reference at once, and closes the generator only later.
         own.append(weakref.ref(groups))
         return groups
 
@@ -116,7 +118,7 @@ class Rollout(JobRounds):
     ) -> AsyncGenerator[Group, None]:
         chosen = policy_of(policy)
         if self._is_in_body:
-            # The loop before was left, and its end may come later.
+            # The previous loop was left, and its generator may be closed later.
             self._leave()
         loop = self._loop = own[0]
         self._prompts.give(prompts)
@@ -157,14 +159,14 @@ class Rollout(JobRounds):
                                     self._is_in_body = True
                                     yield group
                                     self._is_in_body = False
-                                # The tokens are freed when the body drops the group.
+                                # Without references here, the tokens are freed when the body drops the group.
                                 del group, found
                     if not self._open.groups:
                         failed = await self._job.call("round.status", roundId=round_id)
                     await self._close(step, reading, chosen)
             except (*LOST, errors.RoundConflict, errors.PayloadNotFound) as error:
                 must_repeat = not self._is_started or await self._has_lost(error)
-                # The next round takes the job over too: a failed submission may have been stored.
+                # The next round takes the job over again, because a failed submission may have been stored.
                 self._is_started = False
                 if not must_repeat:
                     raise
@@ -198,7 +200,7 @@ class Rollout(JobRounds):
             )
 
     async def _lost_since_the_last_step(self) -> list[Failure]:
-        """Groups of the queue that ended after the last step, when no other group is left to train."""
+        """Groups of the long-tail queue that ended without training after the last step. No group is left to train."""
         lost = await LostGroups(self._job, self._payloads, self._prompts).read()
         if new := [failure for failure in lost if self._failed.is_new(failure)]:
             self._failed.begin(self.step + 1)
@@ -206,7 +208,7 @@ class Rollout(JobRounds):
         return new
 
     async def _take(self, found: Group | Failure) -> Group | None:
-        """Records a group or failure that was read of the open round. Returns a group that was not yielded before."""
+        """Records a group or failure of the open round. Returns a group if the loop must yield it."""
         if isinstance(found, Failure):
             return None if found.group_id in self._open.groups else self._failed.take(found)
         if found.excluded:
@@ -216,7 +218,7 @@ class Rollout(JobRounds):
         if found.id in self._open.groups:
             return None
         self._open.groups[found.id] = YieldedGroup(found)
-        # Redis was set back to a state before the group had failed.
+        # A failed group can finish later, if Redis was set back to a state before the failure.
         self._failed.found.pop(found.id, None)
         return found
 
@@ -256,8 +258,8 @@ class Rollout(JobRounds):
         return ledger_metrics(await self._job.ledger())
 
     async def save(self, tag: str, *, keep: int | None = None) -> None:
-        """Saves a job snapshot between two rounds: the long-tail queue with its tokens, step and counters. Call it
-        when the model is saved, with a tag of that model.
+        """Saves a job snapshot between two rounds: the long-tail queue with its tokens, step and counters. Save a
+        snapshot whenever the model is saved, with a tag of that model.
 
         :param keep: number of the newest snapshots of the job that are kept, 1 to 16; default: 2. Keep as many as
             checkpoints of the model
@@ -266,10 +268,10 @@ class Rollout(JobRounds):
         await self._recovering(lambda: self._job.finish("job.snapshot", tag, "saving", **options))
 
     async def restore(self, tag: str) -> int:
-        """Returns the job to a snapshot and fences every other trainer. Afterwards give the prompts from the first one
-        on. Returns the steps that are trained.
+        """Restores the job from a snapshot and fences every other trainer. Afterwards give the prompts again, from the
+        first prompt on. Returns the number of trained steps.
 
-        :raises SnapshotNotFound: no snapshot has the tag; the message names the tags there are
+        :raises SnapshotNotFound: no snapshot has the tag; the message names all tags
         """
 
         async def cancel_and_restore() -> dict[str, Any]:

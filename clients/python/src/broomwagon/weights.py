@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class Weights:
-    """`begin` pauses the pool, then the trainer loads the weights into the engines; `report` names the version that
-    they have, and `commit` resumes the pool with it. docs/protocol/README.md describes each step."""
+    """`begin` pauses the pool. Then the trainer loads the weights into the engines, `report` names their version, and
+    `commit` resumes the pool with this version. docs/protocol/README.md describes each step."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -37,7 +37,7 @@ class Weights:
         :param version: version of the new weights, not below the present one
         :param mode: handling of running requests. `abort`: they stop with their tokens and run again afterwards;
             `wait`: they are awaited; `keep`: they continue, with tokens of both versions
-        :param sync_id: id of the change; default: a new one
+        :param sync_id: id of the change; default: a new id
         :param deadline: seconds until the change is rolled back
         :param wait: seconds to wait until no request runs, at most 30; not in mode `keep`
         :param job: with `trainer_epoch`: only this trainer of the job may end the change
@@ -57,7 +57,7 @@ class Weights:
     async def report(self, version: int, servers: Iterable[str] | None = None) -> list[str]:
         """Reports that engines have these weights.
 
-        :param servers: ids of the servers; default: all of the pool
+        :param servers: ids of the servers; default: all servers of the pool
         :returns: ids of the servers that take no leases yet, since their prefix cache is not reset
         :raises ServerNotFound: a server has been removed
         """
@@ -71,18 +71,18 @@ class Weights:
         return waiting
 
     async def commit(self, sync_id: str, *, trainer_epoch: str | None = None) -> WeightSyncReply:
-        """Resumes the pool with the new weights. Servers that were not reported are left out until they are.
+        """Resumes the pool with the new weights. A server gets no leases until its new version is reported.
 
         :raises WeightSyncEnded: the deadline has rolled the change back: begin again
         """
         return await self._end("weights.commit", sync_id, trainer_epoch)
 
     async def rollback(self, sync_id: str, *, trainer_epoch: str | None = None) -> WeightSyncReply:
-        """Resumes the pool with its weights before the change; servers that report the new ones are left out."""
+        """Resumes the pool with its weights before the change. Servers that report the new weights get no leases."""
         return await self._end("weights.rollback", sync_id, trainer_epoch)
 
     async def status(self, sync_id: str | None = None) -> WeightsStatusReply:
-        """The version of the pool, and the change that runs, or the given one."""
+        """The weight version of the pool, and a change of weights: the given change, or the change that runs."""
         reply = await self._connection.call("weights.status", given_fields(syncId=sync_id))
         return cast("WeightsStatusReply", reply)
 

@@ -23,18 +23,18 @@ logger = logging.getLogger("broomwagon")
 AgentLoop = Callable[[Attempt], Awaitable[str | None]]
 
 CLAIM_WAIT = 20.0
-#: Seconds after which the reply may be lost with its replica; the repeat keeps its place in the queue.
+#: Seconds until a claim is repeated, since its replica may have died. The repeat keeps its place in the queue.
 REPEAT_AFTER = 5.0
 REPLY_MARGIN = 2.0
-#: The coordinator keeps the answer of a claim for this time, seconds; a later repeat could lose its requests.
+#: The coordinator keeps the answer of a claim for this time, seconds. A later repeat could lose the granted requests.
 CLAIM_DEADLINE = 55.0
 ERROR_PAUSE = 0.5
-#: Half of the samples of a job without the loop is worse than one line too many in a pool without built-in workers.
+#: Warning of every worker without a kind. In a pool without built-in workers it is needless, but harmless.
 NO_KIND = (
     "This worker names no kind: built-in workers of the pool claim samples of the same jobs and run them without its "
     'loop. client.worker(kind="agent") and client.rollout(..., worker_kind="agent") keep them apart'
 )
-#: Maximum number of requests of one claim: running requests get their turn before a large claim is loaded.
+#: Maximum number of requests of one claim. The load of a larger claim would hold up running requests.
 CLAIMS_PER_CALL = 32
 
 
@@ -70,12 +70,12 @@ class Worker:
         return loop
 
     def stop(self) -> None:
-        """Stops claiming: `serve` returns when the samples have ended, or are returned with their tokens."""
+        """Stops claiming. `serve` returns when each sample has ended, or is returned with its tokens."""
         self._stopping.set()
 
     async def serve(self) -> None:
-        """Claims and runs samples until `stop`, SIGTERM, SIGINT or its cancellation. Samples then have `drain` seconds
-        to end; the others are returned with their tokens, and another worker continues them.
+        """Claims and runs samples until `stop`, SIGTERM, SIGINT or a cancellation. Then samples have `drain` seconds to
+        end. Unfinished samples are returned with their tokens, and another worker continues them.
 
         :raises WorkerIdInUse: another process registers under the same id
         :raises BroomwagonError: a claim is refused in a way that another try cannot change; NATS has closed the
@@ -102,12 +102,12 @@ class Worker:
             try:
                 await asyncio.shield(self._end(claiming))
             finally:
-                # A second signal would end the process, with the samples that are not returned yet.
+                # The handlers stay until all samples are returned, because a second signal would end the process.
                 for one in handled:
                     loop.remove_signal_handler(one)
 
     async def _end(self, claiming: asyncio.Task[None]) -> None:
-        # Requests still granted to a waiting claim are returned by the next sync, or when the client is closed.
+        # A waiting claim may still get requests. The next sync, or the end of the client, returns them.
         claiming.cancel()
         await asyncio.gather(claiming, return_exceptions=True)
         if self._running:
@@ -147,7 +147,7 @@ class Worker:
         ended = asyncio.create_task(self._session.epoch_ended.wait())
         try:
             await asyncio.wait((asking, ended), return_when=asyncio.FIRST_COMPLETED)
-            # Fenced while the claim waited: the grants belong to the old epoch and are returned with it.
+            # If the epoch expired while the claim waited, the granted requests are returned with the epoch.
             if not asking.done() or not self._session.is_current(worker):
                 return
             for claim in asking.result():
@@ -157,7 +157,7 @@ class Worker:
             ended.cancel()
 
     async def _ask(self, body: dict[str, Any]) -> list[dict[str, Any]]:
-        """Repeats one claim until it is answered; each repeat waits for the rest of the time."""
+        """Repeats one claim until it is answered. A repeat waits only for the rest of the time."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         tries = 0
@@ -201,7 +201,7 @@ class Worker:
 
 
 def _handles(loop: asyncio.AbstractEventLoop, one: signal.Signals, handler: Callable[[], None]) -> bool:
-    """False outside of the main thread, and on systems without signals."""
+    """Installs a signal handler. False outside of the main thread, and on systems without signals."""
     try:
         loop.add_signal_handler(one, handler)
     except (NotImplementedError, RuntimeError, ValueError):

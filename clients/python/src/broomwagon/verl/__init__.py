@@ -1,4 +1,4 @@
 """Broomwagon under verl, without a change to verl: see docs/trainers/verl.md.
 
-`balancer` needs neither verl nor Ray; the other modules import them, and clients/python does not require them.
+`balancer` needs neither verl nor Ray. The other modules import both, but clients/python does not install them.
 """

@@ -1,4 +1,4 @@
-"""Server actors that have died: Ray raises an error for each caller."""
+"""Finds server actors that have died, by the error that Ray raises for each caller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger("broomwagon")
 
 #: Seconds between two calls of one actor.
 PING_INTERVAL = 5.0
-#: Minimum of these seconds, after requests that ended at once, as the requests of a dead actor do.
+#: Seconds between two calls after a request that ended at once, as a request to a dead actor does.
 MIN_PING_INTERVAL = 0.1
 #: Seconds that `is_dead` waits for an answer.
 PING_TIMEOUT = 10.0
@@ -29,7 +29,7 @@ class ServerActors:
         self._nudges: dict[str, asyncio.Event] = {}
 
     def watch(self, server_id: str, handle: Any) -> None:
-        """Watches an actor instead of the earlier actor of the server. A handle that is none of Ray is not watched."""
+        """Watches an actor instead of the earlier actor of the server. A handle that is not from Ray is not watched."""
         self.forget(server_id)
         if hasattr(handle, "__ray_ready__"):
             self._handles[server_id] = handle
@@ -49,7 +49,7 @@ class ServerActors:
             nudge.set()
 
     async def is_dead(self, server_id: str) -> bool:
-        """Calls the actor now, and removes the server if the actor is dead. True too if nobody watches the server."""
+        """Calls the actor now, and removes the server if the actor is dead. Also true if the server is not watched."""
         handle = self._handles.get(server_id)
         if handle is None:
             return True

@@ -2,8 +2,8 @@
 
 Neither Ray nor the clients of verl tell an actor who calls it. Therefore the server id that `acquire_server` returns
 registers itself in the process in which Ray unpickles it. That process renews its requests with one call in
-`RENEWAL_INTERVAL`, until it passes the id to `release_server`. On this way the id also says whether the call has
-failed, which counts against the server.
+`RENEWAL_INTERVAL`, until it passes the id to `release_server`. The passed id also says whether the call has failed,
+which counts against the server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class GivenServerId(str):
         self = super().__new__(cls, server_id)
         self.number = number
         self.balancer = balancer
-        #: Ray has sent the id to another process, which renews the request from now on.
+        #: Whether Ray has sent the id to another process, which renews the request from then on.
         self.was_sent = False
         return self
 
@@ -44,7 +44,7 @@ class GivenServerId(str):
 
 
 class HeldServerId(str):
-    """A server id in the process that asked for it; its way back to the balancer ends the renewals of its request."""
+    """A server id in the process that asked for it. When it is sent back to the balancer, the renewals end."""
 
     number: int
     renewals: Renewals
@@ -122,12 +122,12 @@ def _return(server_id: str, number: int, has_failed: bool) -> ReturnedServerId:
 
 
 def has_call_failed() -> bool:
-    """Whether the call that `_release_server` ends has raised an exception; a cancelled call has not. verl releases in
-    a `finally` of the method that has called the engine, and names no outcome. The exception of another method, which
-    an agent loop may handle by another call, does not count."""
+    """Whether the call before `_release_server` has raised an exception; a cancellation does not count. verl names no
+    outcome: it releases in a `finally` of the method that has called the engine. So only an exception of this method
+    counts; an agent loop may handle an exception of another method by another call."""
     error = sys.exc_info()[1]
     frame: FrameType | None = sys._getframe()
-    # A subclass may call the method of its base.
+    # There may be several frames of `_release_server`: a subclass may call the method of its base.
     for is_release in (False, True):
         while frame is not None and (frame.f_code.co_name == "_release_server") is is_release:
             frame = frame.f_back
@@ -137,9 +137,9 @@ def has_call_failed() -> bool:
 
 
 def own_actor() -> Any:
-    """Identity of the actor in this process, for `GivenServerId`: the id, from which a process that has called the
-    actor gets the handle, or the handle itself if this release of Ray has no way from id to handle; a handle costs a
-    fifth of the acquires. None outside of Ray."""
+    """The actor of this process, for `GivenServerId`: its id, from which another process gets the handle, or the handle
+    itself if this release of Ray cannot find a handle by its id. A handle makes a fifth fewer acquires possible. None
+    outside of Ray."""
     with suppress(ImportError, RuntimeError):
         import ray
 
@@ -153,7 +153,7 @@ def own_actor() -> Any:
 
 
 def _known_actor(actor_id: bytes) -> Any:
-    """The handle of an actor that this process has called. Not a documented interface of Ray."""
+    """The handle of an actor that this process has called, by an undocumented interface of Ray."""
     import ray
     from ray._private.worker import global_worker
 

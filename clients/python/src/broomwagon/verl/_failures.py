@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-#: Failed samples that a message names.
+#: Maximum failed samples that a message names.
 MAX_NAMED = 3
 
 
@@ -14,7 +14,7 @@ MAX_NAMED = 3
 class FailedSample:
     """A sample that ended with an exception, or a group that verl's sampler has dropped."""
 
-    #: verl's `uid` of the prompt; None where the trainer has none.
+    #: verl's `uid` of the prompt; None if the trainer gives no `uid`.
     group: str | None
     #: Index of the sample in its group; None for a group that was dropped.
     sample: int | None
@@ -63,7 +63,7 @@ def failed_sample(error: Exception, trajectory: Mapping[str, Any], row: Mapping[
 
 
 def describe(samples: Sequence[FailedSample]) -> str:
-    """One sentence, with the first of the samples and groups."""
+    """One sentence that counts all samples and groups, and names the first."""
     named = "; ".join(map(str, samples[:MAX_NAMED]))
     more = f"; and {len(samples) - MAX_NAMED} more" if len(samples) > MAX_NAMED else ""
     dropped = sum(sample.outcome == "dropped" for sample in samples)

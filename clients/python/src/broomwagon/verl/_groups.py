@@ -6,21 +6,21 @@ import asyncio
 from contextvars import ContextVar
 from typing import Any
 
-#: The prompt whose sample the current task runs; None if the agent loops do not name it. Samples of one prompt are
-#: siblings for the load-balancer, which may place them where the cache has the prompt.
+#: The prompt of the sample that the current task runs; None if the agent loops name no prompt. The load-balancer may
+#: place samples of one prompt on the server that has the prompt in its cache.
 prompt_group: ContextVar[str | None] = ContextVar("broomwagon_prompt_group", default=None)
-#: The group whose samples the current task runs; None without long-tail rounds.
+#: The group of the sample that the current task runs; None without long-tail rounds.
 current_group: ContextVar[str | None] = ContextVar("broomwagon_group", default=None)
 
 
 class CutGroups:
-    """A request of a group that was cut asks the balancer whether its group may continue. Others do not ask."""
+    """A request of a cut group asks the balancer whether the group may continue. Other requests do not ask."""
 
     def __init__(self, load_balancer: Any) -> None:
         self._load_balancer = load_balancer
         #: Number of cuts by group.
         self._cuts: dict[str, int] = {}
-        #: One call for all requests of a group, and one for all that wait: an actor has room for 1,000 calls.
+        #: One call for all requests of a group, and one for all requests that wait: an actor has room for 1,000 calls.
         self._calls: dict[str | int, asyncio.Task[tuple[int, list[str]]]] = {}
 
     def was_cut(self) -> None:
@@ -45,7 +45,7 @@ class CutGroups:
                 return
 
     async def _ask(self, group: str, after: int) -> tuple[int, list[str]]:
-        # The first answer must not be older than the cut of the group.
+        # The first question about a group has a call of its own: the answer must not be older than the cut.
         key = group if after < 0 else after
         if key not in self._calls:
             call = self._calls[key] = asyncio.create_task(self._held_groups(after))

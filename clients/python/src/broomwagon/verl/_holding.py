@@ -16,7 +16,7 @@ logger = logging.getLogger("broomwagon")
 
 
 class Holding:
-    """A task holds the lease, because an abort of a lease cancels the task that has its block."""
+    """Holds a lease in a task of its own, because an abort of a lease cancels the task that runs its block."""
 
     def __init__(self, lease: Lease, stopped: Callable[[StopCause], None]) -> None:
         """:param stopped: called once if the lease is to end before `release`. The lease is held until `release`, as
@@ -29,7 +29,7 @@ class Holding:
         self._task = loop.create_task(self._hold())
 
     async def server(self) -> Server:
-        """Waits for the lease. A cancellation leaves none.
+        """Waits for the lease. A cancelled wait leaves no lease.
 
         :raises BroomwagonError: as `Lease`
         """
@@ -37,13 +37,13 @@ class Holding:
             return await self._acquired
         except asyncio.CancelledError:
             if self._acquired.done() and not self._acquired.cancelled():
-                # The acquire ended at the moment of the cancellation. Reading its error marks it as handled.
+                # If the acquire failed at the moment of the cancellation, this read marks its error as handled.
                 self._acquired.exception()
             self._task.cancel()
             raise
 
     def refuse(self, error: Exception) -> None:
-        """Ends the wait of `server` with the error; later it has no effect."""
+        """Ends the wait of `server` with the error. After the wait, the call has no effect."""
         if not self._acquired.done():
             self._acquired.set_exception(error)
             self._task.cancel()

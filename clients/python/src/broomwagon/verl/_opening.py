@@ -21,8 +21,8 @@ class Opening:
         return self._task is not None
 
     async def client(self) -> Client:
-        """All calls wait for one connection; after a failure the next call tries again. A cancellation ends the wait
-        only."""
+        """Waits for the one connection. After a failed try the next call connects again. A cancellation ends only the
+        wait."""
         if self._task is None or _has_failed(self._task):
             self._task = asyncio.create_task(self._open_client())
         return await asyncio.shield(self._task)

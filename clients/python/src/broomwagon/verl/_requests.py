@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("broomwagon")
 
-#: Successive checks without a renewal of a request by its process, after which the request is returned.
+#: Maximum successive checks without a renewal by the process of a request. Then the request is returned.
 MAX_SILENT_CHECKS = 4
 
 
@@ -51,8 +51,8 @@ class HeldRequests:
         return server_id if self._balancer is None else given
 
     def release(self, server_id: str, request_id: str | None, *, failed: bool = False) -> HeldRequest | None:
-        """Ends the request of the returned id; with a plain id the oldest one of `request_id`, or the oldest of all.
-        None if there is no such request."""
+        """Ends the request of a returned server id. A plain server id ends the oldest request with `request_id`, or
+        without `request_id` the oldest request of the server. None if there is no such request."""
         held = self._held.get(server_id, {})
         number = getattr(server_id, "number", None)
         if number is None:
@@ -76,8 +76,8 @@ class HeldRequests:
                 held[number].silent_checks = 0
 
     def check(self) -> None:
-        """Ends requests whose process has been silent for `MAX_SILENT_CHECKS` calls. An actor that was stopped for a
-        while makes one check afterwards, and then gets the renewals that have waited."""
+        """Ends requests without a renewal in more than `MAX_SILENT_CHECKS` checks. Checks count, not seconds: an actor
+        that was stopped for a while makes one check, and then gets the waiting renewals."""
         for server_id, held in self._held.items():
             for number, request in list(held.items()):
                 request.silent_checks += request.given.was_sent

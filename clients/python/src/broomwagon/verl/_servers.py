@@ -7,10 +7,10 @@ from typing import Any
 
 from ..client import Client
 
-#: Label of a server: the balancer that registered it.
+#: Label of a server, with the balancer that has registered the server.
 LABEL = "verl-balancer"
-#: Successive checks of the pool that must find a balancer without a worker before its servers are removed. The epoch of
-#: a live balancer may have expired while NATS was away; its next heartbeat registers it again.
+#: Successive checks that find no worker of a balancer before its servers are removed. The worker epoch of a live
+#: balancer may expire while NATS is away; the balancer registers again with its next heartbeat.
 ORPHAN_LOOKS = 3
 
 
@@ -22,7 +22,7 @@ class PoolServers:
         self._capacity = capacity
         #: Number of checks that have found servers of a balancer without a worker, by balancer.
         self._orphans: dict[str, int] = {}
-        #: Whether the pool has servers of others.
+        #: Whether the pool has servers that are not of this balancer.
         self.is_shared = False
 
     async def register(self, client: Client, server_id: str, start: int) -> None:
@@ -34,7 +34,7 @@ class PoolServers:
             "dialect": "openai",
             "maxInflight": self._capacity,
             "labels": labels_of(self.balancer),
-            # The address may be a name that only Ray knows; verl detects the end of an engine by its actor.
+            # Only Ray may know the address, so the server is not probed; its actor shows whether the engine lives.
             "probe": False,
         }
         await client._connected.call("server.register", body)
@@ -43,7 +43,7 @@ class PoolServers:
         await client.call("server.remove", {"serverId": pool_id(server_id, self.balancer)})
 
     async def in_flight(self, client: Client) -> dict[str, int]:
-        """The servers that the pool has of this balancer, with their requests."""
+        """The servers of this balancer in the pool, with their requests in flight."""
         servers = await _all(client, "server.list", "servers")
         own = [each for each in servers if each.get("labels", {}).get(LABEL) == self.balancer]
         self.is_shared = len(own) < len(servers)
@@ -63,12 +63,12 @@ class PoolServers:
 
 
 def pool_id(name: str, balancer: str) -> str:
-    """The id in the pool of a server or session of verl: two balancers of verl may have servers of the same id."""
+    """The id in the pool for a server or session of verl. Two balancers of verl may have servers with the same id."""
     return f"{name}@{balancer}"
 
 
 def verl_id(server_id: str, balancer: str) -> str | None:
-    """The id at verl of a server of the pool; None if it is not of this balancer."""
+    """The id in verl for a server of the pool; None for a server of another balancer."""
     name, _, owner = server_id.rpartition("@")
     return name if owner == balancer else None
 

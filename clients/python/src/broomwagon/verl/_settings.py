@@ -1,4 +1,4 @@
-"""The settings of the balancer for verl, refused when verl starts."""
+"""The settings of the balancer for verl. Wrong settings are refused when verl starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = {"router_class", "url", "pool", "worker_ttl", "capacity", "timeout", "fu
 
 
 class Settings:
-    """:raises InvalidArgument: a setting is wrong; its field is the name"""
+    """:raises InvalidArgument: a setting is wrong; `field` is its name"""
 
     def __init__(self, given: Mapping[str, Any], full_determinism: bool | None) -> None:
         """

@@ -31,13 +31,13 @@ def list_groups() -> dict[str, dict[str, Any]]:
 
 
 class SubmittedGroups:
-    """Groups from their submission to their training. A group that is neither trained nor in verl's TransferQueue after
-    the sampler has chosen a batch was dropped, whatever the sampler is."""
+    """Groups from their submission to their training. After any sampler has chosen a batch, a group that is neither in
+    the batch nor in verl's TransferQueue was dropped."""
 
     def __init__(self, sampler: Any, max_age: int | None) -> None:
         """
         :param sampler: verl's replay buffer; its `sample` is replaced
-        :param max_age: `max_off_policy_threshold`, steps; None where the sampler drops no group for its age
+        :param max_age: `max_off_policy_threshold`, steps; None if the sampler drops no group for its age
         """
         self._sampler = sampler
         self._max_age = max_age
@@ -51,7 +51,7 @@ class SubmittedGroups:
         self._add(batch["uid"], batch, [step] * len(batch))
 
     def add_restored(self) -> None:
-        """Groups of an earlier process, which verl has restored from a checkpoint."""
+        """Adds groups of an earlier process, which verl has restored from a checkpoint."""
         groups = {group: tag for group, tag in list_groups().items() if group not in self._rows}
         if groups:
             batch = tq.kv_batch_get(keys=[*groups], partition_id=PARTITION, select_fields=[PROMPT, INDEX])
@@ -70,7 +70,7 @@ class SubmittedGroups:
         :param failed: groups whose samples have failed, which are reported by sample
         """
         for group in failed:
-            # The sampler may drop the group in a later step, when its other samples have ended.
+            # The group is reported now. The sampler may drop it in a later step, when its other samples have ended.
             self._rows.pop(group, None)
         taken, self._dropped = self._dropped, []
         return [each for each in taken if each.group not in failed]

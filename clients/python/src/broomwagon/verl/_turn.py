@@ -22,7 +22,7 @@ ABORT_PAUSE = 1.0
 
 
 class LeasedServerId(str):
-    """The id of a server, which carries its turn from `_acquire_server` to `_release_server`."""
+    """The id of a server. The id carries its turn from `_acquire_server` to `_release_server`."""
 
     turn: Turn
 
@@ -35,7 +35,7 @@ class Turn:
         self.request_id = request_id
         self.server_id = LeasedServerId()
         self.handle: Any = None
-        #: Id of the request on the engine. It is the id of the lease, so an operator finds either by the other.
+        #: Id of the request on the engine: the id of the lease, or with `full_determinism` the id of the request.
         self.engine_request_id = ""
         self.ended = asyncio.Event()
         self._resumes = resumes
@@ -58,15 +58,15 @@ class Turn:
         if cause == "abort":
             self._is_aborted = True
         elif not self._resumes:
-            # Without a resume, nobody would notice that the response is cut.
+            # verl would not continue the response, and nobody would notice that the response is cut.
             logger.warning("Request %s continues on %s without its lease: %s", self.request_id, self.server_id, cause)
             return
         if self._aborting is None:
             self._aborting = asyncio.ensure_future(self._abort())
 
     def end(self, *, failed: bool = False) -> None:
-        """Ends the turn after the engine has answered, or the call of its actor has failed, which counts against the
-        server."""
+        """Ends the turn after the engine has answered, or after the call of its actor has failed. A failed call counts
+        against the server."""
         self.ended.set()
         self.holding.release(failed=failed)
 

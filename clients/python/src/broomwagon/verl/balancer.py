@@ -1,4 +1,4 @@
-"""The contract of verl's GlobalRequestLoadBalancer and RequestLoadBalancer, kept by Broomwagon."""
+"""A balancer with the methods of verl's GlobalRequestLoadBalancer and RequestLoadBalancer, over Broomwagon."""
 
 from __future__ import annotations
 
@@ -24,29 +24,32 @@ from ._steps import Steps
 
 logger = logging.getLogger("broomwagon")
 
-#: verl's clients search errors for this text, and ask again after a second if all its servers are away for a moment.
+#: verl's clients search errors for this text, and then ask again after a second.
 NO_SERVERS = "No available servers in load balancer"
-#: A request that ended within so many seconds may have been refused by a dead actor.
+#: Seconds within which a dead actor refuses a request. After such a short request, the actor is checked.
 SHORT_REQUEST = 0.5
-#: Seconds between checks that Redis still has the servers, and that the processes with requests live.
+#: Seconds between checks whether Redis has the servers, and whether processes renew their requests.
 CHECK_INTERVAL = 5.0
-#: Seconds until another acquire, when the server of the last one is being removed.
+#: Seconds until another acquire, if the granted server is being removed.
 REMOVAL_PAUSE = 0.05
 
 
 class Balancer(Steps):
-    """Balancer of one set of servers, as a Ray actor. Any number of clients may take leases of these servers beside it:
-    the pool counts the requests of all.
+    """Balancer of one set of servers, as a Ray actor. Any number of clients may take leases of these servers without
+    the actor: the pool counts all requests.
 
-    verl creates it as `Balancer(servers, router_kwargs)` for `rollout.router_config_path`, and as
+    verl creates a balancer as `Balancer(servers, router_kwargs)` for `rollout.router_config_path`, and as
     `Balancer(servers=..., max_cache_size=..., full_determinism=...)` in the place of its own class.
 
-    :param servers: handles of Ray by server id (address); they stay here, and only ids reach the pool
-    :param router_kwargs: `url`, `pool` and `worker_ttl` as in `Client`; `capacity`, requests that a server may have at
-        the same time (others wait); `timeout`, seconds that a request waits for a server (600); `full_determinism`
+    :param servers: handles of Ray by server id (address). The handles stay in this actor; only ids reach the pool
+    :param router_kwargs: settings, each optional
+        `url`, `pool`, `worker_ttl`: as in `Client`
+        `capacity`: requests that a server may have at the same time; further requests wait
+        `timeout`: seconds that a request waits for a server (600)
+        `full_determinism`: as the parameter `full_determinism`
     :param max_cache_size: not used; the pool limits its sessions
-    :param full_determinism: choose by the hash of the request id, as verl does. Without it and the setting,
-        VERL_FULL_DETERMINISM decides, which verl sets
+    :param full_determinism: choose servers by the hash of the request id, as verl does. Without parameter and
+        setting, the variable VERL_FULL_DETERMINISM decides, which verl sets
     :raises InvalidArgument: a setting is wrong
     """
 
@@ -72,12 +75,12 @@ class Balancer(Steps):
         self._client: Client | None = None
         self._opening = Opening(self._open)
         self._checking: asyncio.Task[None] | None = None
-        #: One change of the servers in the pool at a time: a repeated removal must not meet the next start of a server.
+        #: Lock for changes of servers in the pool: a repeated removal must not remove the next start of a server.
         self._changing = asyncio.Lock()
         self._name(servers)
 
     async def acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
-        """Turns of one request id go to one server; others to the server with the fewest requests.
+        """Turns of one request id go to one server. A new request id goes to the server with the fewest requests.
 
         :raises RuntimeError: "No available servers in load balancer"
         """
@@ -105,8 +108,9 @@ class Balancer(Steps):
                 await asyncio.sleep(REMOVAL_PAUSE)
 
     async def release_server(self, server_id: str, request_id: str | None = None) -> None:
-        """Ends the request for which `acquire_server` has returned this server id. A server id that is a plain text
-        ends the oldest request of that id on the server, or its oldest request. Without one nothing changes."""
+        """Ends the request for which `acquire_server` has returned this server id. A plain text as server id ends the
+        oldest request with `request_id` on the server, or without `request_id` the oldest request of the server.
+        Without such a request nothing changes."""
         has_failed = getattr(server_id, "has_failed", False)
         request = self._held.release(server_id, request_id, failed=has_failed)
         if request is not None and (has_failed or time.monotonic() - request.began_at < SHORT_REQUEST):
@@ -123,7 +127,7 @@ class Balancer(Steps):
         return list(self._servers)[hash(request_id) % len(self._servers)]
 
     async def is_dead(self, server_id: str) -> bool:
-        """Whether the actor of the server has died, or the server is removed. A dead one is removed first."""
+        """Whether the actor of the server has died, or the server is removed. A dead server is removed first."""
         return await self._actors.is_dead(server_id)
 
     async def add_servers(self, servers: Mapping[str, Any]) -> None:
@@ -136,7 +140,7 @@ class Balancer(Steps):
             self._actors.watch(server_id, handle)
 
     async def remove_servers(self, server_ids: list[str]) -> None:
-        """Removes servers. Their requests no longer count, and late releases of them change nothing."""
+        """Removes servers. Their requests no longer count, and late releases of these requests change nothing."""
         client = await self._opening.client()
         for server_id in server_ids:
             self._servers.pop(server_id, None)
@@ -195,7 +199,7 @@ class Balancer(Steps):
         return ["request_id"]
 
     async def close(self) -> None:
-        """Removes the servers from the pool. verl does not call it; then the next balancer of the pool removes them."""
+        """Removes the servers from the pool. verl does not call `close`; the next balancer of the pool removes them."""
         if self._opening.is_begun:
             with suppress(Exception):
                 await self._opening.client()
@@ -261,8 +265,8 @@ class Balancer(Steps):
         await self._pool_servers.register(client, server_id, self._starts[server_id])
 
     async def _check_always(self, client: Client) -> None:
-        """Registers servers that a Redis that was set back or emptied has lost. Removes servers that are no longer
-        wanted, also servers of balancers that have died."""
+        """Registers servers again if Redis has lost them. Removes servers that are no longer wanted, also servers of
+        dead balancers."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
             self._held.check()

@@ -30,14 +30,14 @@ ABORTED_FOR_GOOD = "cancelled"
 RESUMABLE = ("abort", "aborted")
 logger = logging.getLogger("broomwagon")
 
-#: Tries of one call whose server actors die.
+#: Maximum tries of one call, if server actors die.
 MAX_TRIES = 4
 #: Seconds that `abort` waits for the end of the turns.
 ABORT_DEADLINE = 10.0
 
 
 class _Call:
-    """One call of `generate`, and its turn when it has one."""
+    """One call of `generate`, with its turn after a lease is granted."""
 
     turn: Turn | None = None
 
@@ -54,7 +54,7 @@ class _Process:
         self.groups = CutGroups(load_balancer)
         self.balancer_id = ""
         self.timeout = 0.0
-        #: The pool has servers of others. Without them an acquire needs no labels, and costs the load-balancer less.
+        #: Whether the pool has servers of others. If not, an acquire needs no labels and costs the load-balancer less.
         self.is_shared = False
         #: Epoch and handle of each server, by its id.
         self._handles: dict[str, tuple[str, Any]] = {}
@@ -108,8 +108,8 @@ class LeasedClient(LLMServerClient):
 
     async def abort(self, request_id: str) -> int:
         """Ends the running turns of a request in this process, for good: `generate` returns its tokens with the
-        `stop_reason` "cancelled". Other requests of the engine, and its cache, stay. Waits up to 10 s for
-        their end, and returns their number."""
+        `stop_reason` "cancelled". Other requests and the cache of the engine stay. Waits up to 10 s for the end of the
+        turns, and returns the number of turns."""
         turns = list(self._process.turns.get(request_id, ()))
         for turn in turns:
             turn.stop("abort")
@@ -148,7 +148,7 @@ class LeasedClient(LLMServerClient):
         try:
             output = await asyncio.shield(running)
         except asyncio.CancelledError:
-            # Ray does not end the call of the engine with the task that waits for it.
+            # Ray continues the call of the engine after the waiting task is cancelled.
             if call.turn is None:
                 running.cancel()
             else:
@@ -177,7 +177,7 @@ class LeasedClient(LLMServerClient):
         and `_on_complete` follows when the engine has ended it."""
 
     async def report_failed(self, sample: FailedSample) -> None:
-        """Reports a sample whose agent loop has failed to the trainer. Never raises: verl reports the failure too."""
+        """Reports to the trainer that the agent loop of a sample has failed. Never raises: verl reports it too."""
         if hasattr(self._load_balancer, "report_failed"):
             try:
                 await self._load_balancer.report_failed.remote(sample)
@@ -263,7 +263,7 @@ class LeasedClient(LLMServerClient):
 
 
 class LeasedFullyAsyncClient(FullyAsyncLLMServerClient, LeasedClient):
-    """Replaces verl's FullyAsyncLLMServerClient: its loop that resumes aborted responses, over leases."""
+    """Replaces verl's FullyAsyncLLMServerClient, and resumes aborted responses, with a lease for each turn."""
 
     @property
     def _resumes(self) -> bool:

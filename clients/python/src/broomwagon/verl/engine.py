@@ -1,7 +1,7 @@
 """The end of one request on an engine of verl, without a change of verl's server actors.
 
-verl's own `abort_request` does not find the request since vLLM 0.16, where requests have internal ids, and resets the
-prefix cache of the server; SGLang's and TensorRT-LLM's actors have none.
+verl's own `abort_request` resets the prefix cache of the server, and does not find the request since vLLM 0.16, which
+gives requests internal ids. The actors of SGLang and TensorRT-LLM have no `abort_request`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`VERL_USE_EXTERNAL_MODULES=broomwagon.verl.fully_async`: leases for the fully asynchronous trainer of verl.
 
-The rollouter of that trainer names its classes in its code and has no setting for them, so this module, and no other of
-Broomwagon, changes one name in a module of verl: the manager of agent loops. It does so only in versions whose
-rollouter is known.
+The rollouter of that trainer names its classes in its code and has no setting for them. So this module replaces one
+name in a module of verl, the manager of agent loops; no other module of Broomwagon does so. It replaces the name only
+if it knows the source of the rollouter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import verl.experimental.fully_async_policy.fully_async_rollouter as rollouter
 
 from .manager import with_leases
 
-#: Digest of the source that uses that name, in verl 0.9.0 and 0.9.1.
+#: Result of `digest` for verl 0.9.0 and 0.9.1.
 KNOWN = {"c225d59d02e8a3bf"}
 
 
@@ -25,7 +25,8 @@ class UnknownRollouter(RuntimeError):
 
 
 def install(module: Any = rollouter) -> None:
-    """
+    """Replaces the manager of agent loops.
+
     :raises UnknownRollouter: nothing was changed
     """
     found = digest(module)

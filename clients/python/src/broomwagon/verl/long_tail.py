@@ -1,11 +1,11 @@
 """`trainer.v1.trainer_mode=broomwagon_long_tail` with `VERL_USE_EXTERNAL_MODULES=broomwagon.verl.long_tail`: long-tail
 rounds under verl.
 
-A short step generates more groups than it trains, trains the first to end, and cuts the others. A group that was
-cut keeps its tokens in its process of agent loops and does not run in short steps. When a whole batch of such groups
-waits, or one of them would become too old for verl's sampler, a tail step continues them and waits for the
-oldest. With `max_longtail_share` each step continues a few of them instead, beside new groups. These are the two ways
-of verl's pull request 4160.
+A short step generates more groups than it trains, trains the groups that end first, and cuts the other groups. A cut
+group keeps its tokens in its process of agent loops and does not run in short steps. When a whole batch of cut groups
+waits, or a cut group would become too old for verl's sampler, a tail step continues the cut groups and waits for the
+oldest. With `max_longtail_share`, each step instead continues a few cut groups beside new groups. Both ways are from
+verl's pull request 4160.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ UNFINISHED = ("pending", "running")
 
 
 class AgentLoopWorker(with_prompts(AgentLoopWorkerTQ.__ray_metadata__.modified_class)):  # type: ignore[misc]
-    """verl's worker; its client knows the group of each request."""
+    """verl's worker, with a client that knows the group of each request."""
 
     async def _run_prompt(self, prompt: dict[str, Any], *arguments: Any, **options: Any) -> None:
         group = prompt["uid"]
-        # The tasks of the samples inherit it.
+        # The tasks of the samples inherit this context variable.
         current_group.set(group)
         try:
             await super()._run_prompt(prompt, *arguments, **options)
@@ -46,7 +46,7 @@ class AgentLoopWorker(with_prompts(AgentLoopWorkerTQ.__ray_metadata__.modified_c
 
 
 class AgentLoopManager(AgentLoopManagerTQ):  # type: ignore[misc]
-    """The trainer sets it as `agent_loop_manager_class`."""
+    """The trainer sets this class as `agent_loop_manager_class`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -60,7 +60,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
     `+trainer.v1.broomwagon.over_provision` (1.5): groups that a short step generates for each group that it trains.
 
     `+trainer.v1.broomwagon.max_longtail_share` (1): below 1 there are no tail steps, and each step continues held
-    groups, at most this share of a batch (at least one of them, and all that would become too old).
+    groups, at most this share of a batch (at least one group, and all groups that would become too old).
     """
 
     def __init__(self, config: Any, *arguments: Any, **options: Any) -> None:
@@ -102,7 +102,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
         due = sum(self._is_due(groups[group]["global_steps"]) for group in oldest)
         is_tail = self._share == 1 and (len(oldest) >= batch or due > 0)
         if is_tail:
-            # All held groups may continue; the step waits for a batch of them.
+            # All held groups may continue; the step waits for a batch of the oldest groups.
             self._continued, held = oldest[:batch], []
         else:
             few = 0 if self._share == 1 else max(1, due, math.floor(self._share * batch))
@@ -123,14 +123,14 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
 
     def on_sample_begin(self) -> None:
         super().on_sample_begin()
-        # verl's sampler takes a batch as soon as enough groups have ended, and then the oldest of them.
+        # This waits for the continued groups: verl's sampler takes a batch as soon as any groups suffice.
         while _unfinished(list_groups()) & set(self._continued):
-            # A worker that has died would never end its groups, so a dead one raises an error here.
+            # A dead worker would never end its groups, so this call raises an error for a dead worker.
             ray.get([worker.__ray_ready__.remote() for worker in self.agent_loop_manager.agent_loop_workers])
             time.sleep(self.replay_buffer.poll_interval)
 
     def on_sample_end(self) -> None:
-        # The requests of these groups end with the abort of all, and then ask whether they may continue.
+        # The abort of all requests also ends the requests of these groups, which then ask whether to continue.
         self._hold(_unfinished(list_groups()))
         self._step_metrics["cut_groups"] = len(self._held)
         super().on_sample_end()
@@ -140,7 +140,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
         return {**super()._consume_sync_metrics(), **own}
 
     def _is_due(self, first_step: int) -> bool:
-        """Whether verl's sampler drops a group of that step, or waits for it, after this step."""
+        """Whether verl's sampler, after this step, drops a group of `first_step` or waits for such a group."""
         threshold = self.config.trainer.v1.sampler.max_off_policy_threshold
         return threshold is not None and self.global_steps - first_step + 1 >= threshold
 

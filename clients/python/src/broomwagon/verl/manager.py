@@ -14,10 +14,10 @@ from .client import LeasedClient, leased
 
 
 def with_leases(manager_class: type, module: str = __name__) -> type:
-    """The manager class of verl with its client replaced, and with agent loops that name the prompt of each request;
-    everything else of verl stays as it is.
+    """Derives from a manager class of verl. Only its client is replaced, and its agent loops name the prompt of each
+    request.
 
-    :param module: has the class by the same name, for Ray
+    :param module: module in which Ray finds the derived class, by the same name
     """
 
     def __init__(self: Any, config: Any, llm_client: Any, *arguments: Any, **options: Any) -> None:
@@ -33,7 +33,7 @@ def with_prompts(worker_class: type) -> type:
     sample that fails is reported to the trainer."""
 
     async def _run_agent_loop(self: Any, *arguments: Any, **options: Any) -> Any:
-        # Ray sends this class by value, with all that its methods name, and a context variable cannot be sent.
+        # Ray sends this class with all that its methods name, and a context variable cannot be sent.
         return await _run_sample(self, worker_class, *arguments, **options)
 
     return type(worker_class.__name__, (worker_class,), {"_run_agent_loop": _run_agent_loop})

@@ -1,7 +1,7 @@
 """Entry point of `verl.plugins`: with BROOMWAGON_VERL=balancer, verl uses the balancer of Broomwagon, for releases
 without `rollout.router_config_path`. Without the variable nothing changes.
 
-verl hides errors of plugins, so this one ends the process if it cannot install the balancer.
+verl hides errors of plugins, so this plugin ends the process if it cannot install the balancer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def install() -> None:
     except ModuleNotFoundError as error:
         if error.name != "verl.workers.rollout.router":
             raise
-        # verl 0.9.0.
+        # verl 0.9.0 has its balancer in this module.
         import verl.workers.rollout.llm_server as module
     from .balancer import Balancer
 

@@ -4,5 +4,5 @@ import ray
 
 from .balancer import Balancer
 
-#: An actor with room for every request that waits: a release must not wait behind acquires.
+#: An actor with room for every waiting request, because a release must not wait behind acquires.
 Router = ray.remote(max_concurrency=100_000)(Balancer)

@@ -1,5 +1,5 @@
 """`trainer.v1.trainer_mode=broomwagon_sync` (`_colocate_async`, `_separate_async`) with
-`VERL_USE_EXTERNAL_MODULES=broomwagon.verl.trainer`: the v1 trainers of verl whose clients take leases themselves."""
+`VERL_USE_EXTERNAL_MODULES=broomwagon.verl.trainer`: the v1 trainers of verl, with clients that take leases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger("broomwagon")
 ON_FAILED = ("warn", "raise")
 #: Seconds for an answer of the balancer.
 BALANCER_DEADLINE = 60.0
-#: Manager whose agent loops name the prompt of each request. The trainers have leases without it too.
+#: Manager whose agent loops name the prompt of each request. With another manager the trainers have leases too.
 MANAGER = "broomwagon.verl.manager.AgentLoopManagerTQ"
 
 
@@ -68,15 +68,15 @@ def _with_leases(mode: str) -> type:
         if hasattr(balancer, "take_failed"):
             failed = ray.get(balancer.take_failed.remote(), timeout=BALANCER_DEADLINE)
         failed += self._submitted.take_dropped({sample.group for sample in failed})
-        # A step of several batches samples several times.
+        # A step with several batches calls this method several times.
         earlier = self.failed_samples if self._failed_step == self.global_steps else []
         self._failed_step, self.failed_samples = self.global_steps, [*earlier, *failed]
         if failed:
             self.on_failed_samples(failed)
 
     def on_failed_samples(self: Any, samples: list[FailedSample]) -> None:
-        """For subclasses: samples that have failed, and groups that were dropped, since the last call, each with its
-        group, prompt and reason. Logs a warning.
+        """Logs a warning about samples that have failed, and groups that were dropped, since the last call. A subclass
+        may do more.
 
         :raises SamplesFailed: `on_failed` is `raise`
         """
@@ -96,7 +96,7 @@ def _with_leases(mode: str) -> type:
         "on_sample_end": on_sample_end,
         "on_failed_samples": on_failed_samples,
         "_consume_sync_metrics": _consume_sync_metrics,
-        # Samples that failed in the last step.
+        # Samples that failed, and groups that were dropped, in the last step.
         "failed_samples": (),
         "_failed_step": None,
     }
