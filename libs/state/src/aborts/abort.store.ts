@@ -37,7 +37,7 @@ export interface BeginAbortArgs {
   keptMs: number;
 }
 
-/** A lease of a caller that only routes. Its holder must end the call and release it. */
+/** A lease of a caller that only routes. The holder of the lease must end the call and release the lease. */
 export interface LeaseFence extends Omit<AttemptFence, 'attempt'> {
   leaseId: LeaseId;
 }
@@ -73,7 +73,7 @@ type AbortCursor = { groups: number; leases: number };
 export interface RepeatPage extends AbortCommands {
   /** Attempts whose holders are live and have not confirmed the abort within the deadline. */
   overdue: Pick<AttemptFence, 'requestId' | 'attempt'>[];
-  /** The servers of the leases of these requests. */
+  /** Servers of the leases of the overdue requests. */
   overdueServers: RunningLease[];
   overdueLeases: ({ leaseId: LeaseId } & ServerFence)[];
   cursor?: AbortCursor;
@@ -95,12 +95,12 @@ interface BeginScriptArgs extends Omit<BeginAbortArgs, 'selector'> {
 
 const begin = transition<BeginScriptArgs, { selecting: boolean }>('aborts/begin');
 const endOverdue = transition<OverdueArgs, { ended: number }>('aborts/end-overdue');
-/** Attempts or leases ended by one script. */
+/** Maximum attempts or leases that one script ends. */
 const OVERDUE_PER_SCRIPT = 32;
 
 /**
- * Aborts: first the intent is recorded, then its requests and leases are selected in pages, then their holders are sent
- * the abort repeatedly until each has confirmed. Every step is safe to repeat, and any replica can continue.
+ * An abort is recorded first. Then its requests and leases are selected in pages. Then their holders are sent the abort
+ * repeatedly until each has confirmed. Any replica may repeat or continue each step.
  */
 @Injectable()
 export class AbortStore extends createStoreClass({
@@ -113,9 +113,7 @@ export class AbortStore extends createStoreClass({
   /** Deletes one page of dropped groups that have been kept for `keptMs`. */
   forget: transition<object, { more: boolean }>('aborts/forget'),
 }) {
-  /**
-   * Records the intent. `selecting`: pages must be selected. @throws VALIDATION_FAILED: the id is of another abort
-   */
+  /** Records an abort. `selecting`: pages must be selected. @throws VALIDATION_FAILED: another abort has used the id */
   begin(pool: PoolName, args: BeginAbortArgs): Promise<{ selecting: boolean }> {
     const { abortId, selector, reason, keptMs } = args;
     return this.runner.run(begin, pool, {
@@ -142,7 +140,7 @@ export class AbortStore extends createStoreClass({
   }
 }
 
-/** Steps of the selection, see aborts/select.lua, and whether a flag of round, job or pool aborts all its groups. */
+/** Steps of the selection (aborts/select.lua), and the flag that aborts all groups of a round, a job or the pool. */
 function planSelection(selector: AbortSelector): Pick<BeginScriptArgs, 'work' | 'flag' | 'job' | 'roundId'> {
   const parked = { kind: 'waiters', ofAbortedGroups: true };
   if ('requestIds' in selector) {

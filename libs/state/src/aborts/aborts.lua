@@ -1,11 +1,11 @@
--- Aborts. A group that loses a sample to an abort is dropped as a whole, unless the abort is of the sample alone and
--- enough other samples are left. A dropped group leaves its round or the long-tail queue at once; it is `aborting` as
--- long as a worker has one of its requests, then `dropped`.
+-- Aborts. An abort that takes a sample from a group drops the whole group, unless the abort is of the sample alone and
+-- leaves enough other samples. A dropped group leaves its round or the long-tail queue at once. The group is `aborting`
+-- as long as a worker has one of its requests, then `dropped`.
 local Aborts = {}
 
 -- Appends rows that an abort has selected, each once.
 local function record_rows(tx, abort_id, rows)
-  -- A flag outlives the answer of its abort.
+  -- The record of an abort may have expired while a flag of the abort still applies.
   local left_ms = redis.call('PTTL', tx.key:abort(abort_id))
   if left_ms == -2 or #rows == 0 then return end
   local key, entries = tx.key:abortRows(abort_id), {}
@@ -17,8 +17,8 @@ local function record_rows(tx, abort_id, rows)
   if left_ms >= 0 then redis.call('PEXPIRE', key, Format.integer(GroupEnds.kept_ms(tx))) end
 end
 
--- A row is kind|id|requestId: `R` a request, `W` a request whose acquire waited, `N` an unknown request, `L` the
--- lease of a call of another requestId. Only an `L` has the last part.
+-- A row is kind|id|requestId: `R` a request, `W` a request whose acquire waited, `N` an unknown request, `L` the lease
+-- of a call of another requestId. Only `L` has a requestId.
 local function pack_row(kind, id, request_id) return kind .. '|' .. id .. (request_id and '|' .. request_id or '') end
 function Aborts.read_row(row)
   local kind, id, request_id = string.match(row, '^(%u)|([^|]+)|?(.*)$')
@@ -50,7 +50,7 @@ function Aborts.abort_group(tx, round, group, abort_id, aborts, request_id)
   GroupEnds.drop_group(tx, round, group, reason, abort_id, aborts, request_id)
 end
 
--- The holder of a sample has ended it at the timeout of the sample. The tokens of the sample are waste in any case.
+-- Handles a sample that its holder has ended at the timeout. The tokens of the sample are waste in any case.
 function Aborts.time_out(tx, round, group, request, segment, tokens, aborts)
   Round.add_returned(tx, round, 'timeout')
   local why = { reason = 'timeout', hasEnded = true, segment = segment, tokens = tokens }
@@ -61,9 +61,8 @@ function Aborts.time_out(tx, round, group, request, segment, tokens, aborts)
   GroupEnds.drop_group(tx, round, group, 'timeout', nil, aborts, request.id)
 end
 
--- Aborts a group that is under a flag. Every script that changes a request calls this first, so that the group is
--- aborted for all scripts, whether the pages of the abort have reached it or not. True when the group was aborted just
--- now: its requests have changed.
+-- Aborts a group that is under a flag. Every script that changes a request calls `apply` first, so that the group is
+-- aborted even before a page of the abort selects it. True when this call aborted the group and changed its requests.
 function Aborts.apply(tx, round, group, aborts)
   if not round or group.arrival > round.abortedUpTo or not Group.may_be_aborted(group) then return false end
   Aborts.abort_group(tx, round, group, round.abortedBy, aborts)
@@ -71,8 +70,8 @@ function Aborts.apply(tx, round, group, aborts)
   return true
 end
 
--- `scope`: scope of the abort; nil: the scope of the round decides. A flag is applied first, because the group may be
--- whole without the sample.
+-- `scope`: scope of the abort; nil: the scope of the round decides. A flag is applied first: without the sample the
+-- group might become whole, and then the flag would not abort the group.
 function Aborts.abort_request(tx, round, group, request, abort_id, scope, aborts)
   if Aborts.apply(tx, round, group, aborts) then return end
   local is_alone = (scope or round and Round.rules(tx, round).abortScope) == 'sample'

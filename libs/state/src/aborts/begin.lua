@@ -1,5 +1,5 @@
---[[ Records an abort before its first effect. A round, a job or the pool that is aborted gets a number, up to which all
-its groups are aborted at once; the selection follows in pages (aborts/select).
+--[[ Records an abort before its first effect. An aborted round, job or pool gets a number: all its groups up to this
+number are aborted at once. Pages of aborts/select select the groups later.
 ARGV[1] JSON: {abortId, selector, reason, work, flag, job, roundId, keptMs}: BeginScriptArgs
 Reply: selecting   boolean: pages are to be selected
 Errors: VALIDATION_FAILED.
@@ -22,8 +22,8 @@ return function(tx, args)
     redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', now)
   end
   local flag = { abortedUpTo = tonumber(up_to), abortedBy = args.abortId }
-  -- A round or job that is not there gets no flag: a hash of nothing but a flag would look like a round. A flag is
-  -- never lowered: a cancelled round has a flag for groups that are still to be submitted.
+  -- A missing round or job gets no flag, because a hash with only a flag would look like a round. A flag is never
+  -- lowered: the flag of a cancelled round also aborts groups that are submitted later.
   if args.flag == 'round' then
     local round = Round.load(tx, args.job, args.roundId)
     if round and Round.read_abort_flag(tx, round) <= flag.abortedUpTo then Round.set(tx, round, flag) end

@@ -1,5 +1,5 @@
---[[ Ends aborted attempts that live holders have not confirmed until the deadline, and marks such leases as ended by a
-fence: the reply of the holders is not waited for any more.
+--[[ Ends aborted attempts that live holders have not confirmed by the deadline. Marks leases that they have not
+confirmed as ended by a fence. Nothing waits for a reply of these holders any more.
 ARGV[1] JSON: {attempts, leaseIds}: OverdueArgs, at most 32 of each
 Reply: ended           number of requests
 Events: request.aborted.
@@ -10,7 +10,7 @@ return function(tx, args)
     local request = Request.load(tx, one.requestId)
     local group, round
     if request then group, round = Recovery.load_owners(tx, request) end
-    -- An attempt that was confirmed since, or has a successor, is left alone.
+    -- An attempt that was confirmed meanwhile, or has a successor, stays as it is.
     local is_told = group and (group.state == 'aborting' or request.stopped)
     if is_told and Request.HELD[request.state] and request.attempt == one.attempt then
       Request.set(tx, request, { [one.fenced and 'fenced' or 'unconfirmed'] = true })

@@ -1,5 +1,5 @@
---[[ Deletes one page of dropped groups whose life is over; the counts keep their numbers.
-A page ends with the group that makes it 32 requests.
+--[[ Deletes one page of dropped groups that were kept long enough; the counts of the job stay.
+A page ends with the group that brings it to 32 requests.
 Reply: more   boolean
 Flags: allow-oom ]]
 return function(tx)
@@ -10,7 +10,7 @@ return function(tx)
     if touched >= PAGE then break end
     local job, group_id = Job.parse_name(name)
     local group = Group.load(tx, job, group_id)
-    -- A group of a deleted job has left only its name here.
+    -- If the job was deleted, only the name of the group is left.
     local is_lost = not group and redis.call('SISMEMBER', tx.key.jobs, job) == 1
     local launched = group and group.launched or (is_lost and GroupDeletion.MAX_SAMPLES or 0)
     GroupDeletion.delete(tx, job, group_id, launched, group and group.promptRef)

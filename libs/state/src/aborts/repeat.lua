@@ -1,13 +1,13 @@
---[[ Checks one page of unconfirmed aborts again: groups with requests that a worker still has (requests of aborted
-groups, samples that were stopped alone, and surplus siblings in whole groups), and leases without a request of ours.
-Requests and leases of expired holders end here; when the deadline of their holders is over, they are also listed as
-overdue. A page ends with the group that makes it 32 requests.
+--[[ Checks again one page of unconfirmed aborts: groups with requests that a worker still has (requests of aborted
+groups, samples that were stopped alone, and surplus siblings in whole groups), and leases of callers that only route.
+Requests and leases of expired holders end here. An abort that its holder has not confirmed by the deadline is also
+listed as overdue. A page ends with the group that brings it to 32 requests.
 ARGV[1] JSON: {cursor, deadlineMs}   {groups, leases}: numbers; number
 Reply: RepeatPage
 Events: request.aborted.
 Flags: allow-oom ]]
 return function(tx, args)
-  local END = 2 ^ 40 -- beyond every position: a list that is at its end is not read from its start again
+  local END = 2 ^ 40 -- behind every list: a list that was read to its end is not read again
   local cursor = args.cursor or {}
   local aborts, leases, overdue, overdue_servers, overdue_leases = {}, {}, {}, {}, {}
   local function is_overdue(started_at) return tx.now - started_at > args.deadlineMs end
@@ -49,7 +49,7 @@ return function(tx, args)
         add_servers(one.requestId)
       end
     end
-    -- The group was confirmed, settled or folded meanwhile.
+    -- The holders have confirmed the abort, or the group was settled or folded.
     if #aborts < first and not is_aborting then redis.call('ZREM', tx.key.abortingGroups, name) end
     return group and group.launched or 1
   end

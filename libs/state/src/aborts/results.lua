@@ -8,7 +8,7 @@ return function(tx, args)
 
   local function request_result(id)
     local request = Request.load(tx, id)
-    -- The request was forgotten or trained since.
+    -- The request was trained or deleted after its selection.
     if not request then return { requestId = id, outcome = 'already-finished' } end
     local group_state = Group.read_state(tx, request.job, request.groupId)
     local of_abort = request.stopped or group_state == 'aborting' or group_state == 'dropped'

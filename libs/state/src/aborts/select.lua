@@ -1,5 +1,5 @@
 --[[ Selects one page of the requests and leases of an abort and starts to end them. Any replica may take the next page.
-A page ends with the group that makes it 64 requests, or with 512 leases read (2,048 when most are passed over).
+A page ends with the group that brings it to 64 requests, or with 512 leases read (2,048 if a text search skips most).
 ARGV[1] JSON: {abortId}   string
 Steps of the work: {kind: .., scope or absent}   scope: 'sample' | 'group', for requests; absent: as in their round
   requests   ids: by requestId; unknown ids leave tombstones for submits, with refuseAcquiresMs for acquires too, and
@@ -12,13 +12,13 @@ Steps of the work: {kind: .., scope or absent}   scope: 'sample' | 'group', for 
   attempts   workerId: requests that its live epoch has claimed
   waiters    workerId | sessionId | wanted | nothing = all: parked acquires; ofAbortedGroups: only of aborted groups
   leases     workerId | serverId | sessionId | nothing = all;
-             known: leases of our own requests are selected too, by their request
+             known: leases of claimed requests are selected too, by their request
   requestLeases  wanted (requestId -> 0, 1 when found)
 Reply: SelectPage
 Events: group.dropped, request.aborted, round.completed, round.settled.
 Flags: allow-oom ]]
 local WAITERS_READ = 128
-local LEASES_READ, LEASES_PASSED_OVER = 512, 2048 -- unpacked one by one; most skipped by a search in the packed text
+local LEASES_READ, LEASES_PASSED_OVER = 512, 2048 -- each is unpacked; a text search skips most
 
 local function is_of_aborted_group(tx, _, waiter)
   local request = Request.load(tx, waiter.requestId)
@@ -26,8 +26,8 @@ local function is_of_aborted_group(tx, _, waiter)
   return state == 'aborting' or state == 'dropped'
 end
 
--- The leases of a session, a flat list of acquireId and packed lease; nil when only a scan of all leases finds them.
--- The leases are on the server of the session, unless its binding has changed meanwhile: the binding has their number.
+-- The leases of a session: a flat list of acquireId and packed lease. Reads the leases of the server of the session.
+-- Nil when these are too many, or fewer than the binding counts: only a scan of all leases finds the rest.
 local function leases_of_session(tx, session_id)
   local binding = Sessions.get(tx, session_id)
   if not binding then return {} end
@@ -53,7 +53,8 @@ local function acquires_of(tx, id, cursor)
   return found[2], found[1]
 end
 
--- Each step does a part of the page and returns true at its end. A step that expands inserts its parts behind itself.
+-- A step does a part of the page, and returns true when all of the step is done. New steps follow the step that adds
+-- them.
 local steps = {}
 
 function steps.requests(tx, page, step, work)
@@ -99,7 +100,7 @@ function steps.jobs(tx, _, _, work)
   return true
 end
 
--- A step that scans, page by page; requestIds that a page has found are selected before the next page.
+-- A step that scans page by page. The requestIds that one page has found are selected before the next page is read.
 local function scanning(scan)
   return function(tx, page, step, work)
     step.ids = step.ids or {}
@@ -126,7 +127,7 @@ steps.waiters = scanning(function(tx, page, step, work)
     local waiter = cjson.decode(found[position])
     if selects(tx, step, waiter) then
       Selection.waiter(tx, page, step, waiter)
-      -- A request that was found among the waiters is no unknown request, even without a lease.
+      -- A request with a parked acquire is not unknown, even without a lease.
       if leases_step then leases_step.wanted[waiter.requestId] = 1 end
     end
   end

@@ -2,14 +2,14 @@
 -- leases, answers, touched}: the lists of SelectPage, and the amount of work of the page so far.
 local Selection = {}
 
-Selection.PAGE = 64 -- dropping a group is some 25 commands
+Selection.PAGE = 64 -- dropping a group takes some 25 commands
 
--- Requests or groups that are submitted later under this name are aborted.
+-- Remembers a name: requests or groups that are submitted under the name later are aborted.
 function Selection.bury(tx, name)
   redis.call('ZADD', tx.key.abortTombstones, Format.integer(tx.now + GroupEnds.kept_ms(tx)), name)
 end
 
--- Acquires of this request that arrive within this time are refused, unless a later page finds the request.
+-- Refuses acquires of a request that arrive within `for_ms`, unless a later page finds the request.
 function Selection.bury_acquires(tx, id, for_ms)
   redis.call('ZADD', tx.key.abortedAcquires, Format.integer(tx.now + for_ms), id)
   local left_ms = redis.call('PTTL', tx.key.abortedAcquires)
@@ -46,7 +46,7 @@ function Selection.ids(tx, page, step)
 end
 
 -- Selects groups of a zset in the order of their scores, which only grow. `round`: the round of these live groups; nil
--- for the long-tail queue. True at the end.
+-- for the long-tail queue. True when no group is left.
 function Selection.groups(tx, page, step, zset, round)
   local found = redis.call('ZRANGEBYSCORE', zset, '(' .. Format.integer(step.cursor or -1), '+inf', 'WITHSCORES',
     'LIMIT', 0, Selection.PAGE)
@@ -87,7 +87,7 @@ function Selection.lease(tx, page, step, acquire_id, lease)
   end
   local id = Format.integer(lease.seq) .. '.' .. acquire_id
   Aborts.record(tx, page.abortId, 'L', id, lease.requestId)
-  -- Leases of an expired epoch are returned by the load-balancer.
+  -- The load-balancer returns leases of an expired epoch.
   if not WorkerFence.is_current(tx, lease.workerId, lease.workerEpoch) then return end
   redis.call('ZADD', tx.key.abortingLeases, 'NX', Format.integer(tx.now), id)
   table.insert(page.leases, LeaseTable.fence(id, lease))

@@ -4,7 +4,7 @@ export interface Finding {
   check: string;
   /** Id of the object with the fault. */
   where: string;
-  /** Observed values. Two findings are equal only when these are equal too. */
+  /** Observed values. Two findings are equal only when `check`, `where` and `detail` are equal. */
   detail: string;
   repaired: boolean;
 }

@@ -12,7 +12,7 @@ interface RequestView {
 }
 /** A group with its requests, in their order; see audit/views.lua. */
 interface GroupView {
-  /** In the long-tail queue. */
+  /** The group is in the long-tail queue. */
   isQueued: boolean;
   /** Absent for a group that is gone. */
   state?: string;

@@ -15,9 +15,9 @@ const markCounts = transition<{ jobs: string[]; generation: string; isLast: bool
   'audit/mark-counts',
 );
 
-/** Requests or jobs of one transition. */
+/** Maximum requests or jobs in one call of a transition. */
 const PAGE = 128;
-/** A recount without a call for a minute is forgotten. */
+/** Interval of the calls that keep a recount: Redis forgets a recount after a minute without a call. */
 const KEEP_ALIVE_MS = 10_000;
 
 /** Requests by state. */
@@ -36,8 +36,8 @@ export interface CountLook {
 export interface Recount {
   counted: Map<string, CountLook>;
   /**
-   * Ends the recount of a job once everything of it is checked. False: the job stays marked and must be counted once
-   * more, for example because another recount is counting it, or this one was given up.
+   * Ends the recount of a job when all of the job is checked. False: the job stays marked and must be counted again,
+   * for example because another recount is under way, or this recount was given up.
    */
   end(job: string): Promise<boolean>;
 }
@@ -64,7 +64,7 @@ export class JobRecounts {
     }
     const prefix = `${this.runner.rootKey(pool)}:request:`;
     const found = new Map<string, string[]>();
-    // A key may be in several pages; the transition counts it once.
+    // A key may be in several pages; the transition counts each request once.
     for await (const keys of keysBelow(this.redis, jobs.length === 1 ? `${prefix}${jobs[0]}/` : prefix)) {
       for (const key of keys) {
         const requestId = key.slice(prefix.length);
@@ -99,7 +99,7 @@ export class JobRecounts {
     return { counted, end };
   }
 
-  /** Keeps these recounts from being forgotten. */
+  /** Keeps recounts alive. */
   private async keepAlive(pool: string, ids: ReadonlyMap<string, string>): Promise<void> {
     if (performance.now() - this.keptAtMs < KEEP_ALIVE_MS) return;
     this.keptAtMs = performance.now();

@@ -4,7 +4,7 @@ import { type Discrepancy, toList, type PoolLook, type Step } from './pool-look'
 /** A stored lease, with its entries in sets and indexes; see audit/views.lua. */
 export interface LeaseView {
   packed: string;
-  /** Absent when it cannot be read. */
+  /** Absent when the lease cannot be read. */
   seq?: number;
   serverId: string;
   serverEpoch: Epoch;
@@ -97,7 +97,7 @@ export async function checkRequestLists(look: PoolLook): Promise<void> {
   await look.checkEach(look.keysBelow('request-leases:'), 'request_list', compare);
 }
 
-/** `<id>:<epoch>`; an id may hold colons. */
+/** Splits `<id>:<epoch>`; an id may contain colons. */
 export function splitOwner(name: string): [id: string, epoch: Epoch] {
   const colon = name.lastIndexOf(':');
   return [name.slice(0, colon), name.slice(colon + 1) as Epoch];

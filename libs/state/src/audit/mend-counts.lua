@@ -1,11 +1,11 @@
---[[ Sets the counts of a job to the sums of its recount, after all requests were counted; the sums include the changes
-of requests meanwhile. Folded and forgotten requests are no longer there: the counts of their states stay, and are at
-least 0. The job stays marked until audit/end-recount.
+--[[ Sets the counts of a job to the sums of its recount, after all requests were counted; the sums include changes of
+requests during the recount. Requests that were folded are gone, so the counts of their states stay, but a count below
+zero becomes 0. The job stays marked until audit/end-recount.
 ARGV[1] JSON: {job; id: of the recount}
 Reply: goesOn    boolean; false: the recount was given up
        seen      object: all fields of the counts before; numbers
        found     object: requests by state
-       mended    boolean: the counts were off
+       mended    boolean: the counts were wrong
 Flags: allow-oom ]]
 return function(tx, args)
   local hash, recount = tx.key:counts(args.job), tx.key:recount(args.job)

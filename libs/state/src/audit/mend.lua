@@ -1,5 +1,5 @@
---[[ Mends items that an audit has found to be wrong, if all answers that the audit has read of an item are still the
-same (compare and set). Each item is checked for itself.
+--[[ Mends items that an audit has found to be wrong. An item is mended only if all answers that the audit has read for
+this item are still the same (compare and set).
 ARGV[1] JSON:
   items            list of {seen: list of [read, answer], see audit/views.lua; steps: list of [step, ...], see below}
 Reply: mended      list of boolean; of the first items only, when there is much to do
@@ -14,7 +14,7 @@ return function(tx, args)
   function STEPS.set_round(one, job, round_id, fields) Round.set(one, { job = job, roundId = round_id }, fields) end
   function STEPS.set_group(one, job, group_id, fields) Group.set(one, { job = job, groupId = group_id }, fields) end
 
-  -- Indexes that follow from the hash of the server.
+  -- Writes the indexes that follow from the stored server.
   function STEPS.publish(one, id) Servers.publish(one, Servers.get(one, id)) end
   function STEPS.index(one, id)
     ServerHash.remove_index_entries(one, id)
@@ -68,7 +68,7 @@ return function(tx, args)
   local mended = {}
   for index, item in ipairs(args.items) do
     if Views.is_enough(tx) then break end
-    -- Tables that a transition has read for one item do not hold for the next item.
+    -- Each item gets a new Tx, because values that were read for one item may be out of date for the next.
     local one = Tx.open(tx.root)
     local reads, seen = {}, {}
     for position, read in ipairs(item.seen) do reads[position], seen[position] = read[1], read[2] end

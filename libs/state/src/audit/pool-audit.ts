@@ -14,7 +14,7 @@ import { AuditDeadline, toList, PoolLook } from './pool-look';
 import { checkRounds } from './round-checks';
 import { auditRouting, type RoutingCounts } from './routing-audit';
 
-/** Maximum looks of an audit: a finding needs two looks that agree, a busy job needs one during which it is still. */
+/** Maximum looks of an audit. A finding needs two looks that agree; a busy job needs one look without a change. */
 const MAX_LOOKS = 5;
 const PAUSE_MS = 300;
 /** Jobs whose requests are counted again in one recount. */
@@ -37,19 +37,19 @@ export interface AuditReport {
   unproven: string[];
 }
 
-/** `isCut`: the deadline came first. */
+/** `isCut`: the deadline ended the look. */
 type Proof = Pick<AuditReport, 'findings' | 'unproven' | 'counts'> & { isCut?: true };
 
 /**
- * Proves the counts of a pool on a live system: leases = sets of servers = sets of workers, indexes, sessions, waiters,
- * for each job submitted = the sum of its states, its groups, rounds, snapshots, and the payloads they name. Reads in
- * pages.
+ * Proves the counts of a pool on a live system, in pages:
+ * - leases equal the sets of servers and the sets of workers; indexes, sessions and waiters fit;
+ * - for each job, `submitted` is the sum of its states; groups, rounds, snapshots and their payloads fit.
  */
 export class PoolAudit {
   private readonly recounts: JobRecounts;
 
   /**
-   * @param payloads without it, references are not checked
+   * @param payloads absent: references to payloads are not checked
    * @param pauseMs pause between two looks, in which changes in progress can end
    */
   constructor(
@@ -134,7 +134,7 @@ export class PoolAudit {
     return { findings: look.findings, unproven: look.unproven, counts };
   }
 
-  /** Adds the objects that it has read to `counts`. @throws AuditDeadline */
+  /** Compares all state of the pool, and adds the number of objects read to `counts`. @throws AuditDeadline */
   private async compareAll(look: PoolLook, pool: string, counts: Proof['counts']): Promise<void> {
     const { repair, unproven } = look;
     Object.assign(counts, await auditRouting(look));

@@ -3,7 +3,7 @@ import { transition, type FunctionRunner } from '../library/function-runner';
 import type { Finding } from './findings';
 import { keysBelow } from './key-scan';
 
-/** A key by its name in library/keys.lua; for a kind with many keys, a list of the name and the ids of one key. */
+/** Name of a key in library/keys.lua; for a kind of keys, a list of the name and the ids of one key. */
 export type Key = string | readonly [name: string, ...parts: string[]];
 /** A command of Redis and its key, or a view of audit/views.lua, with arguments. */
 export type Read = readonly [what: string, ...args: unknown[]];
@@ -35,9 +35,9 @@ const INDEXES = { HSCAN: ['HEXISTS', 'HDEL'], SSCAN: ['SISMEMBER', 'SREM'], ZSCA
 /** The time of an audit is over. */
 export class AuditDeadline extends Error {}
 
-/** Items sent in one call. The call answers only the first of them when they need many reads. */
+/** Maximum items of one call. When the items need many reads, the call answers only the first items. */
 const ITEMS_PER_CALL = 128;
-/** Maximum reads of an item. It is read again when it has changed since the last read. */
+/** Maximum reads of an item. An item that has changed since its last read is read again. */
 const MAX_TRIES = 4;
 
 /** One pass of an audit over a pool: reads it in pages, compares, and repairs faults if requested. */
@@ -145,7 +145,7 @@ export class PoolLook {
   }
 
   /**
-   * Repeats a check that needs more than one call to read its object, until the object does not change meanwhile.
+   * Repeats a check that reads its object with several calls, until the object stays the same during the check.
    * @param what name of the object for `unproven`
    * @param check false when the object has changed
    */
@@ -205,7 +205,7 @@ export class PoolLook {
     return this.inPages(items, async (page) => (await this.runner.run(mendItems, this.pool, { items: page })).mended);
   }
 
-  /** Sends items in pages. A call may answer only the first of its items; the others are sent again. */
+  /** Sends items in pages. A call may answer only the first items; the others are sent again. */
   private async inPages<Item, Reply>(items: readonly Item[], call: (page: Item[]) => Promise<Reply[]>) {
     const replies: Reply[] = [];
     while (replies.length < items.length) {

@@ -1,11 +1,11 @@
 --[[ Counts one page of requests of a job for its recount. A transition that changes a counted request changes the sums
-of the recount too (Counts.count_again). A recount is given up when Redis was restarted or set back since its start: the
-scan for its keys may have missed some.
+of the recount too (Counts.count_again). A recount is given up when Redis was restarted or set back since its start,
+because the scan for the keys of requests may have missed some.
 ARGV[1] JSON: {job; id: of the recount, random; begins: boolean; requestIds: list, at most 128}
 Reply: goesOn    boolean; false: another recount is under way, or this recount was given up
 Flags: allow-oom ]]
 return function(tx, args)
-  local LIFE_S = 60 -- of a recount whose replica has died
+  local LIFE_S = 60 -- Redis keeps a recount whose replica has died for so long
   local hash = tx.key:recount(args.job)
   if args.begins and not Counts.is_recount_outdated(tx, args.job) then redis.call('HSETNX', hash, 'id', args.id)
   elseif args.begins then

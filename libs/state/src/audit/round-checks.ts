@@ -12,7 +12,7 @@ interface RoundView {
   leaving: number;
   isSettled: boolean;
   isFolded: boolean;
-  /** Cancelled, and its groups are dropped. */
+  /** The round is cancelled and drops its groups. */
   isDropped: boolean;
   listedLive: number;
   listedAccepted: number;
@@ -107,7 +107,7 @@ function compareRound(round: RoundView, job: JobId): Discrepancy[] {
     const steps: Step[] = [['set_round', job, roundId, { [field]: right }], ...more];
     found.push({ check, where, detail: `${state}: ${field} ${stored}, by the lists ${right}`, steps });
   };
-  // Wrong counts made the round wait for missing groups, or continue without existing ones, so a sweep is due.
+  // With wrong counts the round waited for missing groups or ended without existing groups, so a sweep is due.
   expect('round-live', 'liveGroups', round.live, countLive(round), sweep);
   // Folding a closed round removes its list.
   if (round.takesResults || state === 'completed') {

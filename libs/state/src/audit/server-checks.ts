@@ -10,7 +10,7 @@ interface ServerView {
   isListedUsable: boolean;
   isRightPlace: boolean;
   isIndexed: boolean;
-  /** Absent in slow start. */
+  /** Absent for a server in slow start. */
   hasRoom?: boolean;
 }
 

@@ -11,7 +11,7 @@ interface SessionView {
   packed: string;
   serverId: string;
   epoch: Epoch;
-  /** Absent when it cannot be read. */
+  /** Absent when the session cannot be read. */
   leases?: number;
   isIdle: boolean;
 }

@@ -1,9 +1,9 @@
--- Reads of an audit, all of one item at one moment: commands of Redis, whose keys are named as in library/keys.lua, and
--- views. A view has the stored record of a server, group or the like beside its entries in indexes and counts. Nothing
--- here writes or checks.
+-- Reads of an audit; all reads of one item are of one moment. A read is a command of Redis, with its key named as in
+-- library/keys.lua, or a view. A view is a stored record, for example of a server or group, with its entries in indexes
+-- and counts. This module writes nothing and checks nothing.
 local Views = {}
 
-local MAX_LEASES = 500 -- of one server or worker that are summed up at once; more are read in pages
+local MAX_LEASES = 500 -- leases of a server or worker that one view reads; more are read in pages
 local PAGE = 256
 local WORK = 600 -- entries read by one transition
 function Tx.fields.entries_read() return 0 end
@@ -95,7 +95,7 @@ local function own_leases(tx, ids, kind, id, epoch)
   return leases
 end
 
--- Leases that the set of a server or worker names and that are its own; nil when they are too many.
+-- Leases in the set of a server or worker epoch that belong to this epoch; nil when the set is too large.
 local function leases_of(tx, set, kind, id, epoch)
   if redis.call('SCARD', set) > MAX_LEASES then return nil end
   return own_leases(tx, redis.call('SMEMBERS', set), kind, id, epoch)
@@ -107,8 +107,8 @@ function VIEWS.leases(tx, kind, id, epoch, cursor)
   return { cursor = page[1], leases = own_leases(tx, page[2], kind, id, epoch) }
 end
 
--- Two equal marks mean that the epoch has the same leases; for a server also that it got none in between, and that no
--- session was bound to it.
+-- A mark of an epoch. Equal marks mean that the epoch has the same leases. Equal marks of a server also mean that the
+-- server got no lease and no session in between.
 function VIEWS.mark(tx, kind, id, epoch)
   local load = redis.call('SCARD', tx.key[kind .. 'Leases'](tx.key, id, epoch))
   if kind == 'worker' then return { load, redis.call('HGET', tx.key:worker(id), 'leaseDigest') } end
