@@ -3,19 +3,19 @@ import type { CreateTokenReply, CreateTokenRequest, TokenStatus } from '@broomwa
 import { awaitAnswer } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
-/** A token as Redis has it. */
+/** A token as Redis stores it. */
 interface StoredToken extends TokenStatus {
   /** SHA-256 of the whole token, hexadecimal. A fast hash is enough for 256 random bits. */
   hash: string;
 }
 
 const TOKEN = /^bw_([0-9a-f]{16})_[\w-]{43}$/;
-/** Id of the token that is created when there is none. */
+/** Id of the token that is created when no token exists. */
 const FIRST_ID = '0'.repeat(16);
 
 /**
- * Bearer tokens of people and programs, `bw_<tokenId>_<256 random bits>`: one hash in Redis, with the id as its field.
- * A field is written once and deleted once, so each call is one command.
+ * Bearer tokens of people and programs, `bw_<tokenId>_<256 random bits>`, in one hash of Redis by token id. A field of
+ * the hash is written once and deleted once, so each call is one command.
  */
 export class CredentialStore {
   private readonly key: string;
@@ -58,7 +58,7 @@ export class CredentialStore {
     return isTokenHash(stored.hash, token) && !isExpired(stored) ? withoutHash(stored) : undefined;
   }
 
-  /** Oldest first. @throws BroomwagonError UNAVAILABLE */
+  /** Lists all tokens, the oldest first. @throws BroomwagonError UNAVAILABLE */
   async list(): Promise<TokenStatus[]> {
     return (await this.all()).map(withoutHash).toSorted((a, b) => a.createdAtMs - b.createdAtMs);
   }

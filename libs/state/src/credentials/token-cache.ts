@@ -1,6 +1,6 @@
 import { hashOfToken } from './credential.store';
 
-/** How long a result is cached, milliseconds: a revoked token is refused after this at the latest. */
+/** How long a result is cached, milliseconds. A revoked token is refused after this time at the latest. */
 const CACHED_MS = 5_000;
 const MAX_CACHED = 10_000;
 

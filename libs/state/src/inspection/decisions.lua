@@ -8,7 +8,7 @@ return function(tx, args)
   local before = tonumber(args.cursor)
   local function seq_of(line) return tonumber(args.full and cjson.decode(line).seq or string.match(line, '^(%d+)')) end
 
-  -- Sequences grow along the ring: the first that is not earlier than `before` is found by halving.
+  -- Sequences grow along the ring, so halving finds the first decision that is not earlier than `before`.
   local low, high = 0, redis.call('LLEN', ring)
   while before and low < high do
     local middle = math.floor((low + high) / 2)

@@ -1,8 +1,9 @@
 --[[ One request with its segments and the history of its group. Writes nothing but the clock.
 ARGV[1] JSON: {requestId}
 Reply: as a request of inspection/requests, in any state, and
-       job, roundId, groupId, firstStep, cuts: of its group; roundId absent in the long-tail queue
-       segments, segmentsFollow?: segments of ended attempts; true, and no segments, when these are more than a page
+       job, groupId, firstStep, cuts   of the group
+       roundId                         of the group; absent in the long-tail queue
+       segments, segmentsFollow?       segments of ended attempts, or none and true when these are too many for a reply
 Errors: REQUEST_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)

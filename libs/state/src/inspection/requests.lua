@@ -1,5 +1,5 @@
---[[ One page of requests that have not ended: requests of the groups of a round that are not accepted, in the order of
-their arrival, or requests that a worker has (a scan). A page of a round ends with the group that makes it 128 requests.
+--[[ One page of requests that have not ended: requests of the unaccepted groups of a round, in the order of their
+arrival, or requests that a worker has (a scan). A page of a round ends with the group that brings it to 128 requests.
 Writes nothing but the clock.
 ARGV[1] JSON: {job, roundId, workerId, state, minAgeMs, cursor}: ListRequestsRequest, with job or workerId
 Reply: ListRequestsReply

@@ -5,7 +5,7 @@
 -- the kind; a job without a kind is for built-in workers. The rule in TypeScript: lab/models/src/jobs.
 local ClaimTurns = {}
 
-local SERVICE_OF_ONE = 1048576 -- of one request of a job of weight 1
+local SERVICE_OF_ONE = 1048576 -- service that one request adds to a job of weight 1
 ClaimTurns.DEFAULT_WEIGHT = 1
 function Tx.fields.jobs_readmitted() return false end -- true: this script readmitted a job to its line
 
@@ -43,7 +43,7 @@ function ClaimTurns.set_kind(tx, job, kind)
   if was_offered then ClaimTurns.offer(tx, job) end
 end
 
--- Puts a withheld job back in its line. If the reason is not over, its next turn withholds it again.
+-- Puts a withheld job back in its line. If the reason still holds, the next turn of the job withholds the job again.
 function ClaimTurns.readmit(tx, job)
   if redis.call('SREM', tx.key.withheldJobs, job) == 0 then return end
   if redis.call('EXISTS', tx.key:pending(job)) == 1 then
@@ -52,8 +52,8 @@ function ClaimTurns.readmit(tx, job)
   end
 end
 
--- The job whose turn it is in the line of a kind of worker, and its service; nil without one. With `only`: that job out
--- of its turn, if it is in line; it is charged as for a turn, and `servicePresent` stays the service of the line's
+-- The first job in the line of a kind of worker, and the service of the job; nil for an empty line. With `only`: this
+-- job, if it is in line. A job out of its turn is charged as for a turn, and `servicePresent` stays the service of the
 -- first job.
 function ClaimTurns.next(tx, kind, only)
   local line = ClaimTurns.line(tx, kind)

@@ -20,8 +20,8 @@ function Counts.sample_bytes(tx, job, bytes_per_token)
   return submitted > 0 and Job.load(tx, job).submittedTokens / submitted * bytes_per_token or 0
 end
 
--- A recount visits the requests in pages and marks each visited request with its id. Later changes of a marked request
--- are applied to the sums of the recount too, so that these are right at its end.
+-- A recount visits the requests in pages and marks each visited request with its id. A later change of a marked request
+-- also changes the sums of the recount, so that the sums are right at the end.
 function Counts.count_again(tx, request, from, to)
   local hash = tx.key:recount(request.job)
   if not request.recount or redis.call('HGET', hash, 'id') ~= request.recount then return end
@@ -32,8 +32,8 @@ end
 -- Changes the number of groups on their way to the long-tail queue.
 function Counts.add_settling(tx, job, by) Job.add(tx, job, 'settlingGroups', by) end
 
--- Notes a request or group that an index names and that is not there. A worker may have held requests of it, so the job
--- may have room for more claims.
+-- Notes a request or group that an index names but Redis has lost. Workers may have held lost requests, so the job may
+-- now have room for more claims.
 function Counts.note_lost(tx, job, id)
   ClaimTurns.readmit(tx, job)
   redis.call('HINCRBY', tx.key.meta, 'lostEntries', 1)

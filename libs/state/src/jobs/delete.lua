@@ -1,7 +1,8 @@
---[[ Deletes a job, in steps. The first call takes the job out of every index of the pool, so that no call finds it; the
-caller deletes its other keys, which are many, by a scan, and then calls with `finish`. In between, no round of this job
-can be opened.
-ARGV[1] JSON: {job; force: also while its round is open, which the caller cancels; finish: all other keys are deleted}
+--[[ Deletes a job in steps. The first call takes the job out of every index of the pool. Then the caller scans for the
+other keys of the job, deletes them, and calls with `finish`. Until then the job can open no round.
+ARGV[1] JSON: {job, force, finish}   booleans
+  force    also deletes a job with an open round; the caller cancels the round
+  finish   the caller has deleted all other keys
 Reply: state     'open' (a round is open: cancel it), 'settling' (requests are still being cut, dropped or folded),
                  'emptying' (delete its keys) or 'deleted'; a repeat gets the same state
        roundId   with 'open'

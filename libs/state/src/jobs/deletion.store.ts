@@ -10,7 +10,7 @@ import type { RedisClient } from '../redis-cluster';
 import { PoolDirectory } from '../pools';
 import { transition, FunctionRunner } from '../library/function-runner';
 
-/** `open`: its round must be cancelled first; `settling`: groups or attempts of the job have not ended yet. */
+/** `open`: the caller must cancel the round first; `settling`: groups or attempts of the job have not ended yet. */
 export type JobDeletion = { state: 'open'; roundId: RoundId } | { state: 'settling' } | { state: 'deleted' };
 
 type Step = JobDeletion | { state: 'emptying' };
@@ -71,13 +71,13 @@ export class DeletionStore {
     // A call that is still parked, or was parked meanwhile, is answered at its deadline as long as the pool is known.
     const isNoWaiter = (key: string) => !key.startsWith(`${root}waiters:`);
     await this.unlink(root, isNoWaiter);
-    // Probes and heartbeats that found their records meanwhile have written keys again. Now there are no records.
+    // A probe or heartbeat may have read a record before and have written a key since. No record is left now.
     await this.unlink(root, isNoWaiter);
     if (await this.hasWaiters(pool)) return;
     await this.directory.remove(pool);
   }
 
-  /** Has parked acquires and claims answered now, as at their deadline. */
+  /** Makes the deadlines of parked acquires and claims pass now, so that each call is answered. */
   private async endWaiting(pool: PoolName): Promise<void> {
     for (const key of this.deadlineKeys(pool)) {
       if ((await awaitAnswer(this.redis.exists(key))) > 0) {
@@ -108,7 +108,7 @@ export class DeletionStore {
   }
 }
 
-/** @param key below the root of its pool */
+/** Whether a key belongs to a job. @param key key below the root of its pool */
 function isOfJob(key: string, job: JobId): boolean {
   const at = key.indexOf(`:${job}`);
   if (at < 0 || !KINDS.test(key.slice(0, at))) return false;

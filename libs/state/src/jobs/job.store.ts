@@ -11,14 +11,14 @@ export interface PayloadRoomArgs {
   job: JobId;
   usedBytes: number;
   quotaBytes: number;
-  /** Reserved for each token a sample may have. */
+  /** Bytes reserved for each token that a sample may have. */
   bytesPerToken: number;
   /** The store has just refused tokens. */
   isRefused: boolean;
-  /** Why the store takes no payloads at all; then the bytes are unknown and 0. */
+  /** Why the store takes no payloads at all; the bytes are then unknown and sent as 0. */
   fault?: string;
 }
-/** `changed`: `blocked` was otherwise before; `madeRoom`: parked claims may be granted. */
+/** `changed`: this call changed `blocked`; `madeRoom`: parked claims may be granted. */
 export interface PayloadRoomAnswer {
   blocked: boolean;
   changed: boolean;

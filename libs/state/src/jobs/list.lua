@@ -1,6 +1,7 @@
 --[[ One page of the jobs of the pool, sorted; a scan (Pages.scan). Writes nothing.
-ARGV[1] JSON: {openOnly, idleBeforeMs, cursor}   openOnly: only jobs with a round that is not closed; idleBeforeMs:
-number or absent: only jobs whose trainer has sent nothing since then, and jobs being deleted
+ARGV[1] JSON: {openOnly, idleBeforeMs, cursor}
+  openOnly       only jobs with a round that is not closed
+  idleBeforeMs   number or absent: only jobs whose trainer has sent nothing since then, and jobs being deleted
 Reply: ListJobsReply
 Flags: no-writes ]]
 return function(tx, args)

@@ -1,6 +1,6 @@
---[[ Blocks the claims of a job whose payload quota is nearly used up. Requests of a blocked job are not claimed until
-there is room again for the samples that workers have and one more. A sample counts as the mean maxTokens of the job,
-with `bytesPerToken` for each token.
+--[[ Blocks the claims of a job whose payload quota is nearly used up. The claims stay blocked until there is room for
+the samples that workers have and one more. A sample counts as the mean maxTokens of the job, with `bytesPerToken` for
+each token.
 ARGV[1] JSON: {job, usedBytes, quotaBytes, bytesPerToken, isRefused, fault}: PayloadRoomArgs. After a refusal a
   twentieth of the quota must be free first, unless the store is nearly empty. `fault`: why the store takes no payloads
   of any size; absent: it takes payloads

@@ -1,6 +1,6 @@
---[[ Gives the job to a new trainer and fences the trainer before. A call that found no job is remembered: a copy of the
-call that arrives after its trainer created the job must not fence that trainer.
-ARGV[1] JSON: {job, takeoverId, newEpoch}   strings; the same takeoverId gets the same answer until another takes over
+--[[ Gives the job to a new trainer and fences the earlier trainer. A call that finds no job is remembered: its trainer
+may create the job next, and a late copy of the call must not fence this trainer.
+ARGV[1] JSON: {job, takeoverId, newEpoch}   strings; a takeoverId gets the same answer until another takeover
 Reply: TakeoverRoundReply
 Errors: JOB_NOT_FOUND, FENCED (another trainer has taken over, or the job was created, since). Events: job.taken-over.
 Flags: allow-oom ]]
@@ -12,7 +12,7 @@ return function(tx, args)
     redis.call('ZADD', early, Format.integer(tx.now), name)
     redis.call('ZREMRANGEBYRANK', early, 0, -MAX_EARLY - 1)
     redis.call('PEXPIRE', early, EARLY_KEPT_MS)
-    -- With the stamp, the next call of this trainer learns whether Redis has been restored since, with the job.
+    -- By the stamp, the next call of this trainer learns whether Redis was restored with the job in between.
     return Trainer.no_job(args.job, { stamp = Generation.stamp(tx) })
   end
   local epoch = Trainer.epoch_of_takeover(tx, args.job, args.takeoverId)

@@ -7,7 +7,7 @@ function Trainer.no_job(job, details)
   return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job', nil, details)
 end
 
--- Returns nil, or the error to answer.
+-- The error to answer unless the epoch is current; else nil.
 function Trainer.error(tx, job, trainer_epoch)
   local current = Job.read_epoch(tx, job)
   if not current then return Trainer.no_job(job) end
@@ -16,7 +16,8 @@ function Trainer.error(tx, job, trainer_epoch)
   end
 end
 
--- Returns nil, or the error to answer. Without a trainerEpoch only the stamp is compared.
+-- The error to answer unless the stamp and the epoch are current; else nil. Without a trainerEpoch only the stamp is
+-- compared.
 function Trainer.refusal(tx, args)
   return Generation.stamp_error(tx, args.stamp)
     or args.trainerEpoch and Trainer.error(tx, args.job, args.trainerEpoch) or nil
@@ -42,7 +43,7 @@ function Trainer.named_round(tx, job, named)
   return nil, Reply.fail('ROUND_NOT_FOUND', message, 'roundId')
 end
 
--- Returns nil, or the error to answer while the job is being restored.
+-- The error to answer while the job is being restored; else nil.
 function Trainer.restore_error(tx, job)
   if not Job.load(tx, job).restoring then return nil end
   return Reply.fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)

@@ -4,10 +4,12 @@ ARGV[1] JSON:
   items            list of AcquireRequest of the protocol with replyTo?; at most 128. Without replyTo an item is never
                    parked
   maxWaiters       number: maximum parked acquires of the pool
-Reply: results     list, in the order of the items: the line of the ring of decisions (routing/decisions.lua), or with
-                   a rank or a snapshot, or in a repeat, {seq, serverId, branch, inflight, policy, policyVersion, key,
-                   best, eligible, via?, snapshot?, dpRank?} | {parked} | {error, reason?}; a repeat whose line is no
-                   longer in the ring has no key, best and eligible
+Reply: results     list, in the order of the items; each is one of
+                    text: the line of the ring of decisions (routing/decisions.lua)
+                    {seq, serverId, branch, inflight, policy, policyVersion, key, best, eligible, via?, snapshot?,
+                    dpRank?}: with a rank or a snapshot, and in a repeat; key, best and eligible are absent in a repeat
+                    when the ring has lost the line
+                    {parked} | {error, reason?}
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion,
                    cacheSalt?}
 Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a release by this acquireId arrived
@@ -15,7 +17,7 @@ Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a
   reason), NO_CAPABLE_SERVER, MODEL_NOT_FOUND, QUEUE_FULL, VALIDATION_FAILED (another live worker holds the acquireId).
 A repeat gets the same lease while it lives and 120 s after; the repeat of a parked acquire moves its answer to the new
 replyTo and keeps its place. ]]
--- The answer of a lease that lives or was returned lately; false when a fresh one must be granted.
+-- The answer to a repeat whose lease lives or was returned lately; false when a new lease must be granted.
 local function repeated(tx, item, past, servers)
   local packed = LeaseTable.packed(tx, item.acquireId)
   if packed then
@@ -45,7 +47,7 @@ end
 function Tx.fields.is_quiet(tx) return redis.call('EXISTS', tx.key.abortedAcquires, tx.key.acquireWaiters) == 0 end
 function Tx.fields.waiters(tx) return redis.call('HLEN', tx.key.acquireWaiters) end
 
--- An abort named the request before this acquire arrived.
+-- True when an abort named the request before this acquire arrived.
 local function is_aborted(tx, request_id)
   local until_ms = redis.call('ZSCORE', tx.key.abortedAcquires, request_id)
   return until_ms and tonumber(until_ms) > tx.now

@@ -23,7 +23,7 @@ export interface Granted extends Decision, Pick<LeaseGrant, 'serverId' | 'dpRank
 /** A typed error of one item. */
 export interface Refused {
   error: ErrorCode;
-  /** Why no server takes it, for some codes. */
+  /** Why no server takes the acquire, for some codes. */
   reason?: UnservedReason;
 }
 
@@ -37,7 +37,7 @@ export interface WaiterAnswers {
   more: boolean;
 }
 
-/** `<seq>.<acquireId>`. */
+/** Id of a lease: `<seq>.<acquireId>`. */
 export function buildLeaseId(seq: number, acquireId: string): LeaseId {
   return `${seq}.${acquireId}`;
 }
@@ -83,7 +83,7 @@ const RETRY_AFTER_MS: Partial<Record<ErrorCode, number>> = {
   QUEUE_FULL: 1_000,
 };
 
-/** The typed error of a refused acquire. @param model that the acquire names */
+/** The typed error of a refused acquire. @param model model that the acquire names */
 export function toRefusal({ error: code, reason }: Refused, model?: string): BroomwagonError {
   const message =
     code === 'MODEL_NOT_FOUND' && model !== undefined

@@ -17,7 +17,7 @@ end
 -- The requestId of a packed lease: its sixth field.
 function LeaseRecord.request_of(packed) return string.match(packed, '^%d+|[^|]*|%w+|[^|]*|%w+|([^|]*)') end
 
--- False for most leases without this id in one of their fields; cheaper than `unpack`.
+-- False for most leases that have this id in no field. Cheaper than `unpack`.
 function LeaseRecord.may_name(packed, id) return string.find(packed, '|' .. id .. '|', 1, true) ~= nil end
 
 function LeaseRecord.unpack(packed)

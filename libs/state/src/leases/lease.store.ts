@@ -27,7 +27,7 @@ export interface AcquiredPage {
 export interface ReleaseEntry {
   acquireId: string;
   seq?: number;
-  /** Outcome for the breaker; absent when it does not count for or against the server. */
+  /** Outcome of the call for the breaker; absent when the call says nothing about the server. */
   outcome?: 'finished' | 'failed' | 'busy';
   /** Pause for which a `busy` engine asked, milliseconds; absent if it named none. */
   retryAfterMs?: number;
@@ -57,7 +57,7 @@ export interface Cancelled extends WaiterAnswers, Omit<CancelAcquireReply, 'leas
   seq?: number;
 }
 export interface SweptPage extends WaiterAnswers {
-  /** Leases returned. */
+  /** Number of returned leases. */
   returned: number;
   /** Further waiters may be granted: call {@link WaiterStore.grant}. */
   grantsLeft: boolean;
@@ -95,8 +95,8 @@ export class LeaseStore extends createStoreClass({
   }
 
   /**
-   * Grants, parks or refuses acquires in their order. They may be of many workers.
-   * @param brief leaves out the parts of receipts that only their readers need, except for items with `explain`
+   * Grants, parks or refuses acquires in their order. The acquires may be of many workers.
+   * @param brief leaves out the parts of receipts that only readers of receipts need, except for items with `explain`
    */
   async acquire(pool: string, items: AcquireEntry[], brief = false): Promise<AcquiredPage> {
     const { maxWaiters } = this.bounds;
@@ -181,7 +181,7 @@ function computeWork(item: AcquireEntry): number {
   return item.groupId == null ? 1 : WORK_IN_GROUP;
 }
 
-/** Without null and empty lists: null is true in Lua, and cjson makes an empty list an object. */
+/** The item without null and empty lists: null is true in Lua, and cjson makes an empty list an object. */
 function withoutEmpty(item: AcquireEntry): AcquireEntry {
   const isEmpty = (value: unknown) => value === null || (Array.isArray(value) && value.length === 0);
   if (!Object.values(item).some(isEmpty)) return item;

@@ -89,7 +89,7 @@ end
 
 -- Takes the lease out of every index. The server's load falls only when the lease is of its current epoch.
 function Leases.give_back(tx, acquire_id, lease)
-  local server = Servers.get(tx, lease.serverId) -- before its set changes, since the load is read from that
+  local server = Servers.get(tx, lease.serverId) -- read first: the load is the size of the set of leases
   local is_current = server and server.epoch == lease.serverEpoch
   local holder = Leases.holder(tx, lease.workerId, lease.workerEpoch)
   LeaseTable.remove(tx, acquire_id, lease,
@@ -111,7 +111,7 @@ function Leases.give_back(tx, acquire_id, lease)
   end
 end
 
--- The rank of a session on this server; nil when it has none.
+-- The rank of a session on this server; nil when the session has none here.
 function Leases.rank_of(tx, session_id, server)
   local binding = session_id and Sessions.get(tx, session_id)
   return binding and binding.serverId == server.id and binding.epoch == server.epoch and binding.dpRank or nil

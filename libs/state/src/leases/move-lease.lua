@@ -1,5 +1,5 @@
--- Moves of a lease to another server: same id, same holder. The session of the lease moves too if it is bound to the
--- old server; a session that was bound elsewhere meanwhile, or cleared, stays as it is.
+-- Moves a lease to another server; the lease keeps its id and its holder. The session of the lease moves too if it is
+-- bound to the old server; a session that was bound elsewhere meanwhile, or cleared, stays as it is.
 local MoveLease = {}
 
 local function move_session(tx, lease, from, target)

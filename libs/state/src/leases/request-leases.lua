@@ -1,6 +1,6 @@
--- The leases of each request, so that an abort need not read all leases: a text with their acquireIds, since almost all
--- requests have one or two; beyond LONGEST bytes a set, and the text is IN_SET. Texts that were read together are
--- written together, by `save`.
+-- The leases of each request, so that an abort need not read all leases. Almost all requests have one or two leases, so
+-- a text has the acquireIds; beyond LONGEST bytes a set has them, and the text is IN_SET. Texts that were read together
+-- are written together, by `save`.
 local RequestLeases = {}
 
 RequestLeases.IN_SET = '*'

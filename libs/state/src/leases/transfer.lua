@@ -1,8 +1,8 @@
 --[[ Moves a live lease to a named server: in one step the load of the old server falls, its room goes to waiters, and
 the load of the target rises. The lease keeps its id and its holder; its session and group go with it.
 ARGV[1] JSON: {transferId, acquireId, seq, workerId, workerEpoch, targetServerId, targetEpoch, rememberMs}:
-  TransferEntry. A repeat with the transferId gets the first answer for rememberMs. With targetEpoch only while the
-  target has this epoch
+  TransferEntry. A repeat with the transferId gets the first answer for rememberMs. With targetEpoch, the lease moves
+  only while the target has this epoch
 Reply: granted     the lease as in acquire, branch `transferred`
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
        answers, more   as in leases/release; absent in a repeat

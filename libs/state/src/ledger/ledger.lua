@@ -1,7 +1,7 @@
 -- The ledger of a round: a hash of counters as in libs/policies/src/ledger, which only grow. When the round is folded,
 -- its ledger is added to the ledger of the job; later counts go to both. `open.length.*` counts the samples that were
--- cut without an end; the job counts these in a separate hash until they run again or are dropped, and then
--- `open.closed.*` of their round counts them.
+-- cut without an end. The job counts such samples in a separate hash. When a sample runs again or is dropped, it leaves
+-- this hash, and `open.closed.*` of its round counts it.
 local Ledger = {}
 
 function Tx.fields.ledger_rounds() return {} end -- job/roundId -> the round, or false when it is gone
@@ -58,12 +58,12 @@ function Ledger.count_ended(tx, round, tokens, at_cap)
   if at_cap then Ledger.count(tx, round, 'ended.atCap.' .. bin, 1) end
 end
 
--- Counts a draw of a sample that is lost before its end; it would have become longer.
+-- Counts a sample whose tokens are lost before its end; the sample would have become longer.
 function Ledger.count_lost(tx, owner, tokens)
   Ledger.count(tx, owner, 'cut.length.' .. Format.integer(Lengths.bin_of(tokens)), 1)
 end
 
--- Counts a sample that was cut with its tokens kept. Returns the bin for close_open, when the sample runs again.
+-- Counts a cut sample whose tokens are kept. Returns the bin for close_open, when the sample runs again.
 function Ledger.count_open(tx, group, tokens)
   local bin = Format.integer(Lengths.bin_of(tokens))
   Ledger.count(tx, group, 'open.length.' .. bin, 1)

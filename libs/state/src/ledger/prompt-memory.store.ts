@@ -10,7 +10,7 @@ export type PromptHash = string;
 export interface RememberedPrompt {
   hash: PromptHash;
   samples: number;
-  /** Mean of the natural logarithms of its lengths in tokens. */
+  /** Mean of the natural logarithms of the lengths in tokens. */
   meanLog: number;
   deviationLog: number;
   capShare: number;

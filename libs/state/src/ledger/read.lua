@@ -1,4 +1,4 @@
---[[ The ledger of a job, rounds that are not folded included, or of one round. Writes nothing.
+--[[ The ledger of a job, including rounds that are not folded, or the ledger of one round. Writes nothing.
 ARGV[1] JSON: {job, roundId or absent}
 Reply: StoredLedger
 Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND.

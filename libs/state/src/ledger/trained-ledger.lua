@@ -7,8 +7,8 @@ local LEDGER_PAGE = 128
 local RECORDED_SAMPLES = 2048
 local GOLDEN_RATIO = 0.618033988749895
 
--- A group as `auto` replays it; '' for most groups of a large round, and for a group whose samples Redis has lost. As
--- recordGroup and isRecorded of libs/policies/src/auto/recorded-groups.ts.
+-- Record of a group for replays by `auto`; '' for most groups of a large round, and for a group whose samples Redis has
+-- lost. The rule is recordGroup and isRecorded of libs/policies/src/auto/recorded-groups.ts.
 local function recorded_group(position, round, lengths, finished_ms)
   local every_nth = math.ceil(round.neededGroups * #lengths / RECORDED_SAMPLES)
   if #lengths == 0 or position % every_nth ~= math.floor(round.step * GOLDEN_RATIO % 1 * every_nth) then return '' end
@@ -48,7 +48,7 @@ local function count_sample(tx, request, version, is_excluded, is_long, add)
 end
 
 -- Counts one page of the accepted groups of a completed round into its ledger and the prompt memory. A page ends with
--- the group that makes it 128 requests. Returns true when nothing is left to count.
+-- the group that brings it to 128 requests. Returns true when nothing is left to count.
 function TrainedLedger.count_accepted(tx, job, round_id)
   local round = Round.load(tx, job, round_id)
   if not round or (round.state ~= 'completed' and round.state ~= 'closed') then return true end

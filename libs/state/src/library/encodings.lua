@@ -1,5 +1,5 @@
--- How Redis stores a small hash or sorted set: as a list, in which it searches each field or member from the start,
--- unless a value or member has more than 64 bytes.
+-- Encodings of small hashes and sorted sets. Redis stores a small one as a list and searches a field or member from the
+-- start of the list, unless a value or member has more than 64 bytes.
 local Encodings = {}
 
 local function long_text() return string.rep('|', 65) end

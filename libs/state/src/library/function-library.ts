@@ -5,7 +5,7 @@ import { SCHEMA_VERSION } from './schema-version';
 
 const FLAGS = /^Flags: (.+?)(?: ]])?$/m;
 const KNOWN_FLAGS = ['allow-oom', 'no-writes'];
-/** Modules that others use while they are loaded; the rest follow by name. */
+/** Modules that other modules use while these are loaded. All other modules are loaded after them, by name. */
 const FIRST_MODULES = ['Tx', 'Keys', 'Format', 'Reply'];
 
 /** A Lua source that breaks the contract of the library. */
@@ -102,14 +102,14 @@ export function buildLibrary(root: string, schemaVersion = SCHEMA_VERSION): Func
 }
 
 /**
- * Globals of Lua and Redis that the sources use. Each is a local variable of the library, because Redis finds a global
- * by a metatable. While the library is loaded, only `redis` exists, so the first call sets the others.
+ * Globals of Lua and Redis that the sources use. Each is a local variable of the library, because Redis looks a global
+ * up through a metatable. While the library is loaded, only `redis` exists, so the first call sets the others.
  */
 const GLOBALS =
   'redis, cjson, string, math, table, struct, ipairs, pairs, next, tonumber, tostring, type, unpack, rawget, rawset, ' +
   'setmetatable, pcall, error';
 
-/** Opens a transition, reads its arguments, and runs it, unless the pool is of a schema that it does not know. */
+/** Opens a transition, reads its arguments, and runs it, unless this library does not know the schema of the pool. */
 const REGISTER = `local function transition(name, flags, body)
   redis.register_function({ function_name = PREFIX .. name, flags = flags, callback = function(keys, argv)
     if not string then

@@ -18,7 +18,7 @@ export interface Transition<Args extends object, Reply> {
   readonly name: string;
   /** The runner passes a `newEpoch` with each call. */
   readonly hasNewEpoch?: boolean;
-  /** Type only. */
+  /** Only for the types of `Args` and `Reply`; never set. */
   readonly types?: (args: Args) => Reply;
 }
 
@@ -146,7 +146,7 @@ export class FunctionRunner {
     });
   }
 
-  /** Raises a pool of the schema version before. @throws BroomwagonError SCHEMA_UNSUPPORTED */
+  /** Raises a pool from the previous schema version. @throws BroomwagonError SCHEMA_UNSUPPORTED */
   private async raiseSchema(pool: string, stored: number): Promise<void> {
     const { schemaVersion, functions } = this.library;
     if (stored !== schemaVersion - 1) throw unsupportedSchema(pool, stored, schemaVersion);
@@ -155,8 +155,8 @@ export class FunctionRunner {
   }
 
   /**
-   * While a Cluster moves the slot of a pool from node to node, some of its keys are on each. With two keys, neither of
-   * which is ever written, both nodes answer TRYAGAIN until all of the slot is on one of them.
+   * While a Cluster moves the slot of a pool between two nodes, each node has some of the keys. A call with two keys
+   * that are never written gets TRYAGAIN from both nodes until one node has the whole slot.
    */
   private buildKeys(pool: string): string[] {
     const root = this.rootKey(pool);

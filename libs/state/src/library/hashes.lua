@@ -17,7 +17,7 @@ function Hashes.set(hash, fields)
   redis.call('HSET', hash, unpack(flat))
 end
 
--- Writes fields to a hash and to `record`, its table, or nil: true is stored as 1, false deletes the field.
+-- Writes fields to a hash and to `record`, the table of the hash, or nil. True is stored as 1, false deletes the field.
 function Hashes.store(hash, record, fields)
   -- The nil fields reserve the memory that most calls need, so that the table need not grow.
   local kept, count, gone = { nil, nil, nil, nil, nil, nil, nil, nil }, 0, nil

@@ -25,7 +25,7 @@ local NAMES = {
   serverVersions = 'servers:versions', -- zset: servers that take leases, by weight version
   serverTokens = 'servers:tokens', -- hash: serverId:epoch -> context tokens of its leases, less 256 for each lease
   serverSessions = 'servers:sessions', -- hash: serverId:epoch -> sessions bound to it less the leases of sessions
-  serverChosen = 'servers:chosen', -- hash: serverId -> sequence of the choice it was last chosen by, below 2^32
+  serverChosen = 'servers:chosen', -- hash: serverId -> sequence of its latest choice, below 2^32
   lackingServers = 'servers:lacking', -- hash: feature of engines -> how many servers lack it
   modelLists = 'servers:model-lists', -- hash: models of an engine, one a line -> servers that list just these
   serverRecords = 'servers:records', -- hash: serverId -> its record, see servers/server-record.lua
@@ -74,13 +74,13 @@ local NAMES = {
   -- '<scope>|' and requestId, or 'G|' and job/groupId, since a requestId may be any text, also job/groupId
   abortTombstones = 'aborts:tombstones',
   abortingGroups = 'aborts:groups', -- zset: job/groupId with requests that a worker still has, by the start, ms
-  -- zset: leaseId of a lease without a request of ours that its worker still has, by the start, ms
+  -- zset: leaseId of an aborted lease without a claimed request, until its worker has ended it, by the start, ms
   abortingLeases = 'aborts:leases',
   leavingGroups = 'groups:leaving', -- zset: job/groupId that left its round for the long-tail queue, by the start, ms
   droppedGroups = 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms
   abortedAcquires = 'aborts:acquires', -- zset: requestId whose acquires are refused, by the end of the refusal, ms
   -- payloads (trainer-coordinator)
-  -- zset: reference that nothing names any more and whose bytes are not known yet, by the time it was freed, ms
+  -- zset: reference that nothing names any more, until its bytes are known, by the time it was freed, ms
   freedPayloads = 'payloads:freed',
   awaitingPayloads = 'payloads:awaiting', -- zset: reference to be removed, by the time it was freed, ms; 0: removing
   -- hash: reference that waits for its removal -> bytes; their sum is awaitingBytes of meta

@@ -10,7 +10,7 @@ import type { ReplicaMarks } from './schema-version';
  */
 export const LIBRARIES_KEY = 'broomwagon:libraries';
 const NOTE_EVERY_MS = 60_000;
-/** Time after which a library that no replica has used is of a version that no longer runs, milliseconds. */
+/** A library that no replica has used for this long is deleted, milliseconds: its version no longer runs. */
 const UNUSED_AFTER_MS = 3_600_000;
 
 /**
@@ -29,7 +29,7 @@ export class LibraryUpkeep {
     private readonly unusedAfterMs = UNUSED_AFTER_MS,
   ) {}
 
-  /** Reviews the libraries now and then every minute, until `stop`. */
+  /** Reviews the libraries at once and then every minute, until `stop`. */
   start(): void {
     if (this.timer) return;
     this.timer = setInterval(() => void this.look(), NOTE_EVERY_MS).unref();
@@ -61,7 +61,7 @@ export class LibraryUpkeep {
       let isKept = false;
       for (const primary of listPrimaries(this.redis)) {
         await primary.function('DELETE', unused).catch((error: unknown) => {
-          // Another service may delete it.
+          // Another service may have the right to delete the library.
           if (String(error).includes('NOPERM')) isKept = true;
           else if (!String(error).includes('Library not found')) throw error;
         });

@@ -11,7 +11,7 @@ import type { RedisClient } from '../redis-cluster';
  */
 export const SCHEMA_VERSION = 1;
 
-/** Time after its last mark at which a replica counts as stopped, milliseconds. A live one writes it every minute. */
+/** Milliseconds without a mark after which a replica counts as stopped. A live replica writes a mark every minute. */
 const REPLICA_LIVES_MS = 150_000;
 
 /** Version of the pool that a transition refused; undefined for another error. */

@@ -1,6 +1,6 @@
 /**
  * The latest stamp of each pool in any reply to this process (rounds/generation.lua). The next read of the pool sends
- * it, which detects a Redis that has lost transitions since then.
+ * the stamp, and so detects that Redis has lost transitions since.
  */
 export class SeenStamps {
   private readonly latest = new Map<string, string>();
@@ -16,7 +16,7 @@ export class SeenStamps {
   }
 }
 
-/** Replies may overtake each other; stamps of two generations cannot be compared. */
+/** False for stamps of two generations, which have no order. Replies may arrive out of order. */
 function isLater(stamp: string, other: string): boolean {
   const [generation, sequence] = stamp.split('.');
   const [otherGeneration, otherSequence] = other.split('.');

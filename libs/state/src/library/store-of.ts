@@ -18,7 +18,7 @@ type AnyTransition = Transition<object, AnyPage>;
 type Table = Record<string, Transition<never, unknown>>;
 type ArgsOf<T> = T extends Transition<infer Args, unknown> ? Args : never;
 type ReplyOf<T> = T extends Transition<never, infer Reply> ? Reply : never;
-/** The pool first, then the arguments unless all are optional. */
+/** Arguments of a method: the pool, then the arguments of the transition, which may be absent if all are optional. */
 type CallOf<Args> = [pool: PoolName, ...args: object extends Args ? [args?: Args] : [args: Args]];
 /** Names of the transitions whose replies have this field. */
 type NamesWith<T, Field> = { [Name in keyof T]: ReplyOf<T[Name]> extends Field ? Name : never }[keyof T];

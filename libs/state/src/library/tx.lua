@@ -39,10 +39,10 @@ function Tx.refusal(tx)
   return redis.error_reply('SCHEMA ' .. version)
 end
 
--- Redis TIME in milliseconds, one moment for the whole transition, made monotone: no age shrinks when TIME steps back.
--- After TIME was set back by more than SET_BACK_MS, the time of the pool continues from its last value, ahead of TIME
--- from then on; if it stood still until TIME caught up, no deadline would pass meanwhile. A transition that only reads
--- stores nothing.
+-- The time of the pool in milliseconds: Redis TIME, one moment for the whole transition, never earlier than before, so
+-- that no age shrinks. After TIME was set back by more than SET_BACK_MS, the time of the pool continues from its last
+-- value and stays ahead of TIME; otherwise no deadline would pass until TIME had caught up. A transition that only
+-- reads stores nothing.
 local SET_BACK_MS = 1000
 function Tx.fields.now(tx)
   local time, field = redis.call('TIME'), tx.meta
