@@ -1,6 +1,6 @@
 --[[ Drops groups of the long-tail queue: the named groups, or one page of all groups that were in the queue when the
-first page was requested. The sweep deletes them with their payloads; the counts keep their numbers. A page ends with
-the group that makes it 32 requests.
+first page was requested. The sweep deletes the dropped groups with their payloads; the counts of the job stay. A page
+ends with the group that brings it to 32 requests.
 ARGV[1] JSON: {job, reason, trainerEpoch, stamp, groupIds, upTo}: DropLongtailArgs. Without groupIds: all; without upTo:
   up to the last place of the queue now
 Reply: DropLongtailPage

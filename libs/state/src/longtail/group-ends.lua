@@ -11,11 +11,11 @@ function GroupEnds.is_settling(round, group)
   return group.state == 'leaving' or (group.state == 'live' and not Round.takes_results(round))
 end
 
--- Ends a request with its tokens, which count as waste and are in the answer of its abort until its group is forgotten.
+-- Drops a request. Its tokens count as waste; the answer of the abort shows them until the group is deleted.
 function GroupEnds.drop_request(tx, group, request, segment, tokens)
   KeptTokens.keep(tx, request, group, segment, tokens)
   if request.tokens > 0 then
-    -- The summary of its last round may be gone; then the ledger of the job counts the waste.
+    -- If the summary of the group's last round is gone, the ledger of the job counts the waste.
     Ledger.count(tx, group, 'waste.' .. (request.stopped or 'aborted'), request.tokens)
     if request.state ~= 'finished' then Ledger.count_lost(tx, group, request.tokens) end
     if request.stopped then KeptTokens.add(tx, request, group, -request.tokens) end
@@ -87,8 +87,8 @@ function GroupEnds.fail_group(tx, round, group, aborts, why)
   Rounds.review_round(tx, round)
 end
 
--- The step from which a group must be taken and run to its end, so that no bound is broken; nil without one. As in
--- libs/policies/src/tail/pin-step.ts.
+-- The step from which a round must take the group and run it to its end, or a bound would be broken; nil without one.
+-- The rule is that of libs/policies/src/tail/pin-step.ts.
 local function pin_step(tx, round, group)
   local rules, step = Round.rules(tx, round), math.huge
   if rules.maxCuts > 0 and group.cuts >= rules.maxCuts then step = round.step + 1 end
@@ -99,7 +99,7 @@ local function pin_step(tx, round, group)
   return step < math.huge and step or nil
 end
 
--- Discards the tokens of all samples. True when a sample was lost without which the group can not be whole again.
+-- Discards the tokens of all samples. True when the group has lost a sample that it needs to become whole again.
 local function discard_all(tx, round, group)
   local was_whole = Group.is_whole(group)
   local requests, is_lost = LostRecords.load_requests(tx, group)
@@ -156,7 +156,7 @@ function GroupEnds.lose_group(tx, round, group)
     end
     return
   end
-  -- A closed round is trained as it was read.
+  -- A closed round keeps its groups: the trainer has trained on them.
   if group.state == 'accepted' and round.state == 'closed' then return end
   if group.state == 'accepted' then
     Rounds.leave_accepted(tx, round, group.groupId, group.samples)

@@ -14,7 +14,7 @@ end
 function LongtailQueue.add(tx, group, pin_step)
   redis.call('ZADD', tx.key:longtail(group.job), LongtailQueue.score(group), group.groupId)
   local pin = pin_step and Format.integer(pin_step * LongtailQueue.STEP_OF_PIN + group.longtailSequence) or false
-  Group.set(tx, group, { pin = pin }) -- for a snapshot
+  Group.set(tx, group, { pin = pin }) -- a snapshot copies the pin
   if pin then redis.call('ZADD', tx.key:pins(group.job), pin, group.groupId) end
 end
 

@@ -24,8 +24,8 @@ function Longtail.end_surplus(tx, round, group, request, segment, tokens)
   if GroupEnds.is_settling(round, group) then GroupEnds.settle_group(tx, round, group) end
 end
 
--- Gives a group with all its samples a place in the round, or holds the group until there is one. The holders of its
--- surplus samples are asked to stop, again until they confirm.
+-- Gives a whole group a place in the round, or holds the group until a place is free. The holders of surplus samples of
+-- the group are asked to stop until they confirm.
 function Longtail.place_whole(tx, round, group, aborts)
   if group.live > 0 then
     redis.call('ZADD', tx.key.abortingGroups, 'NX', Format.integer(tx.now), Group.format_name(group))

@@ -22,11 +22,11 @@ export interface LeavingPage {
 
 /** Arguments of a drop. Without `groupIds`, all groups in the queue are dropped. */
 export interface DropLongtailArgs extends Omit<DropLongtailRequest, 'all' | 'cursor'> {
-  /** Value from the previous page, when all groups are dropped. */
+  /** `upTo` of the previous page, when all groups are dropped. */
   upTo?: number;
 }
 export interface DropLongtailPage extends Omit<DropLongtailReply, 'cursor'> {
-  /** Value to send with the next page when all groups are dropped; absent at the end. */
+  /** `upTo` to send with the next page when all groups are dropped; absent at the end. */
   upTo?: number;
 }
 
@@ -35,7 +35,7 @@ const drop = transition<DropLongtailArgs, DropLongtailPage & { remainingIds: Gro
 /** Puts samples and their groups into the long-tail queue, and drops groups of the queue. Safe to repeat. */
 @Injectable()
 export class LongtailStore extends createStoreClass({
-  /** Takes an unfinished sample and its group out of their round: by its holder, or by an operator. */
+  /** Takes an unfinished sample and its group out of their round. The holder or an operator has decided this. */
   requeue: transition<RequeueArgs, RequeueAnswer>('longtail/requeue'),
   /** One page of groups on their way to the queue whose samples workers still hold, to tell the workers again. */
   repeat: transition<{ cursor?: number }, LeavingPage>('longtail/repeat'),

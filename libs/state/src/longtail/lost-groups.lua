@@ -4,7 +4,7 @@ local LostGroups = {}
 
 local MESSAGE_LENGTH, ENTRIES_KEPT, PAGE = 300, 16384, 1024
 
--- The first bytes of a message, without a part of a character at their end.
+-- The start of a message; no character is cut in two.
 local function shorten(message)
   if #message <= MESSAGE_LENGTH then return message end
   return (string.gsub(string.sub(message, 1, MESSAGE_LENGTH), '[\192-\255][\128-\191]*$', ''))

@@ -1,5 +1,6 @@
---[[ Checks again one page of the groups on their way to the long-tail queue: workers that have requests of them are
-asked to stop again, and requests of expired holders end here. A page ends with the group that makes it 32 requests.
+--[[ Checks again one page of the groups on their way to the long-tail queue: workers that still have requests of these
+groups are asked again to stop, and requests of expired holders end here. A page ends with the group that brings it to
+32 requests.
 ARGV[1] JSON: {cursor}   number
 Reply: LeavingPage
 Events: longtail.requeued.

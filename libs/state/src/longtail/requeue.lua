@@ -1,9 +1,9 @@
---[[ Takes a sample that is not finished, and with it its group, out of the round: as a cut that the holder of the
-attempt, or an operator, has decided. The round asks for a replacement or accepts fewer. The group goes to the long-tail
-queue when no worker has a sample of it.
-ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, segment, tokens}: RequeueArgs. The worker is the holder, who
-  hands the sample in; absent for an operator: then the holders of all samples are asked to stop. Without a segment the
-  last partial save counts
+--[[ Takes an unfinished sample and its group out of the round: a cut that the holder of the attempt or an operator has
+decided. The round asks for a replacement or accepts fewer groups. The group goes to the long-tail queue when no worker
+has a sample of it.
+ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, segment, tokens}: RequeueArgs
+  workerId   the holder, who hands the sample in; absent for an operator: the holders of all samples are asked to stop
+  segment    absent: the last partial save counts
 Reply: RequeueAnswer; a repeat of the attempt gets the same state
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Events: longtail.requeued, round.completed, round.settled.
 Flags: allow-oom ]]

@@ -1,6 +1,6 @@
--- A move: the intent is stored in the request (movePlan, bound to the target) before its holder is asked to stop. The
--- end of the attempt ends the move too: a request that is pending again, and bound, has moved; otherwise another end
--- came first.
+-- Moves. The intent of a move is stored in the request (movePlan, bound to the target) before the holder is asked to
+-- stop. The end of the attempt ends the move: if the request is then pending and bound, it has moved; otherwise another
+-- end came first.
 local Moves = {}
 
 local MOVE_ENDS = { pending = 'moved', finished = 'completed-first', running = 'expired' }
@@ -32,9 +32,8 @@ function Moves.note(tx, plan_id, id, state)
   if redis.call('EXISTS', tx.key:plan(plan_id)) == 1 then redis.call('HSET', tx.key:planStates(plan_id), id, state) end
 end
 
--- Notes the times of a move, which are known with its first token: to the end of the old attempt (stop), to the claim
--- of the new attempt (place), to its lease (resume), and to its first token. `run`: measurements by the worker of the
--- new attempt.
+-- Notes the times of a move once its first token is known: until the end of the old attempt (stop), the claim of the
+-- new attempt (place), its lease (resume) and its first token. `run`: measurements by the worker of the new attempt.
 function Moves.note_times(tx, request, run)
   if not request.movedBy or not run or not run.firstTokenMs then return end
   Request.read_moves(tx, Request.read_times(tx, request))

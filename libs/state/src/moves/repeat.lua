@@ -1,4 +1,4 @@
---[[ Checks again one page of requests whose holders were asked to stop them for a move and have not confirmed it.
+--[[ Checks again one page of requests that are being moved: the holders were asked to stop and have not confirmed.
 Requests of expired holders become pending. After the deadline a holder keeps its attempt, which continues where it is.
 ARGV[1] JSON: {cursor, deadlineMs}   numbers
 Reply: RepeatedMoves

@@ -1,6 +1,9 @@
 --[[ Stores one page of the moves of a plan. A plan that is stored whole stays as it is.
-ARGV[1] JSON: {planId; offset: moves in the pages before; moves: list of KeptMove as JSON texts, at most 128; summary:
-  text, with the last page only: then the plan is whole; digest: of the request, another digest is refused; keptMs}
+ARGV[1] JSON: {planId, offset, moves, summary, digest, keptMs}
+  offset    number of moves in the pages before
+  moves     list of KeptMove as JSON texts, at most 128
+  summary   text, only with the last page: then the plan is whole
+  digest    digest of the request; a call with another digest is refused
 Reply: whole   boolean: all of the plan is stored
 Errors: VALIDATION_FAILED. ]]
 return function(tx, args)

@@ -1,4 +1,4 @@
---[[ Carries out one page of a plan: each move whose assumptions still hold; other moves are refused one by one. A
+--[[ Carries out one page of a plan: sends each move whose assumptions still hold, and refuses each other move. A
 request without a holder is bound to its target and has moved. A request that a worker has becomes `cutting`, as in a
 cut, and is listed for its holder; when the holder confirms, the request is pending and bound. Safe to repeat: a move is
 sent once.

@@ -1,7 +1,9 @@
 --[[ The settings of the rebalancer of a pool, and the turn to plan.
-ARGV[1] JSON: {settings: JSON text to store, with its version, or absent; ifVersion: version that the stored settings
-  must have, otherwise they stay, absent without settings; turnMs: takes the turn to plan for so long, or absent;
-  isPlanned: true when the caller has made its plan, or absent}
+ARGV[1] JSON: {settings, ifVersion, turnMs, isPlanned}   each may be absent
+  settings    JSON text to store, with its version
+  ifVersion   version that the stored settings must have, otherwise they stay
+  turnMs      takes the turn to plan for so long
+  isPlanned   true when the caller has made its plan
 Reply: settings    string, the stored settings; absent when none were ever set
        turn        true when the caller has the turn
        plannedAtMs number, when a caller last reported that it has made its plan; absent without such a report

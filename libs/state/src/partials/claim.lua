@@ -1,13 +1,14 @@
 --[[ Claims a request for one response (`generation`), so that no other replica of the gateway generates it. The claim
 is taken over from a response without readers, and from a response whose replica is gone.
-ARGV[1] JSON: {identity, generation, workerId, workerEpoch, digest, isUnread, isWaiting, expiresMs}   strings;
-    isUnread: boolean, another replica may take the request over; isWaiting: boolean, another response has held it;
-    expiresMs: number
+ARGV[1] JSON: {identity, generation, workerId, workerEpoch, digest, isUnread, isWaiting, expiresMs}
+  isUnread    boolean: another replica may take the request over
+  isWaiting   boolean: another response has held the request
+  expiresMs   number; all others are strings
 Reply: state   `claimed`; `held`: by another response; `other`: by a response with another digest; `ended`: the response
                that held the request has ended
        from    with `claimed`: response whose claim was taken over
        saved   with `claimed`: saved tokens, if there are any
-Safe to repeat. Takes less than 500 bytes, so that running requests can be claimed when Redis is full.
+Safe to repeat. A claim takes less than 500 bytes, so that running requests can be claimed when Redis is full.
 Flags: allow-oom ]]
 return function(tx, args)
   local key = tx.key:partialOwner(args.identity)

@@ -3,10 +3,9 @@ import { awaitAnswer } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
 /**
- * Tokens of responses that no client has received completely, by the identity of their requests: a replica of the
- * gateway saves them for the replica to which a client repeats its request, which gets them with its claim
- * (`PartialOwnerStore`). Each save has all tokens and replaces the previous one. Saved tokens that are not removed
- * expire.
+ * Tokens of responses that no client has received completely, by the identity of the request. A client may repeat a
+ * request at another replica of the gateway: this replica gets the tokens with its claim (`PartialOwnerStore`). Each
+ * save has all tokens and replaces the previous save. Saved tokens that are not removed expire.
  */
 export class PartialStore {
   constructor(

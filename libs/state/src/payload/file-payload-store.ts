@@ -45,10 +45,10 @@ const DAY_MS = 86_400_000;
 type Away = (path: string) => Promise<void>;
 
 /**
- * Payloads as files: `<folder>/<pool>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. For
- * one machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never wait. A
- * payload is on the disk when its reference is returned. An incomplete file counts as missing, and is removed like a
- * complete one.
+ * Payloads as files: `<folder>/<pool>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. The
+ * folder is on one machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never
+ * wait. A payload is on the disk when its reference is returned. An incomplete file counts as missing, and is removed
+ * like a complete file.
  *
  * The folder itself is created once, by {@link open}. A folder that is missing later is not mounted, so nothing is
  * written to its place, and no payload counts as lost.
@@ -129,7 +129,7 @@ export class FilePayloadStore extends PayloadStore {
     }
   }
 
-  /** Sets the times of change of the files: the times at which their payloads were last found to have owners. */
+  /** Sets the change times of files to now: the payloads were just found to have owners. */
   protected async touch(page: readonly PayloadName[]): Promise<void> {
     const now = new Date();
     await Promise.all(page.map((payload) => ifPresent(utimes(toPayloadPath(this.folder, payload), now, now))));

@@ -7,8 +7,8 @@ const STALE_AFTER_MS = 10_000;
 const GIVE_UP_AFTER_MS = 15_000;
 
 /**
- * Runs work that no other process may do in this folder at the same time. A folder `.lock` in it is the lock, because
- * `mkdir` is atomic on every file system.
+ * Runs work that no other process may do in this folder at the same time. The lock is a folder `.lock` in the folder,
+ * because `mkdir` is atomic on every file system.
  * @throws BroomwagonError UNAVAILABLE when the lock is held for more than 15 s
  */
 export async function withFolderLock<T>(folder: string, work: () => Promise<T>): Promise<T> {

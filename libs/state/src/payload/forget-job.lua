@@ -1,4 +1,4 @@
---[[ Takes a job without payloads off the registry, unless a payload was put for it since.
+--[[ Takes a job without payloads off the registry, unless a payload of the job was put after `cutoffMs`.
 ARGV[1] job: string; cutoffMs: integer
 Reply: forgotten: boolean
 Flags: allow-oom ]]

@@ -1,6 +1,6 @@
---[[ Frees payloads of one job that nothing names any more: until their removal they stay readable, but no longer count
-towards the quota. With `hold` they are needed again and count again, swept payloads too. One page of at most 128; safe
-to repeat.
+--[[ Frees one page of at most 128 payloads of a job that nothing names any more: they stay readable until their
+removal, and count no longer towards the quota. With `hold` the payloads are in use and count again, swept payloads too.
+Safe to repeat.
 ARGV[1] items: list of strings; hold: boolean
 Reply: bytes: list of integers, -1 for a payload that is not there
 Flags: allow-oom ]]

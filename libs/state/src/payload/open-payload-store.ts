@@ -11,10 +11,10 @@ import { RedisPayloadStore } from './redis-payload-store';
 /** Quota of a job unless configured: 1 GiB. */
 export const DEFAULT_PAYLOAD_QUOTA_BYTES = 1_073_741_824;
 
-/** Payloads stop well before other new work does, at 90 %: rounds must be able to end. */
+/** Payloads are refused well before other new work, which is refused at 90 %, so that rounds can end. */
 export const DEFAULT_PAYLOAD_MEMORY_PERCENT = 75;
 
-/** Options of a payload store. The connection is for the driver `redis`, perhaps to the Redis that holds the state. */
+/** Options of a payload store. The connection is for the driver `redis`; its Redis may also hold the state. */
 export interface PayloadStoreOptions extends RedisConnectionOptions {
   driver: PayloadDriver;
   /** Folder of the driver `file`. */

@@ -7,7 +7,10 @@ import type { PayloadJob } from './payload-store';
 /** Names that every file system takes as a folder name and that this store does not use otherwise (`..`, `.used`). */
 const FOLDER_NAME = /^[A-Za-z0-9][A-Za-z0-9._:%-]{0,199}$/;
 
-/** Name of the folder of a job. If the job's name cannot be one, it is `_` and a hash, and the files name the job. */
+/**
+ * Name of the folder of a job: the name of the job, or `_` and a hash if no folder can have that name. The files name
+ * the job.
+ */
 function toFolderName(job: string): string {
   return FOLDER_NAME.test(job) ? job : `_${createHash('sha256').update(job).digest('hex')}`;
 }

@@ -17,7 +17,7 @@ const SEPARATOR = '~';
 
 /**
  * Spells a reference: `<driver>~<pool>~<job>~<owner>~<name>`, with `~` for the `/` of the owner. An owner that begins
- * with its job (a requestId does) is written without it, as an empty part, so that the longest ids still fit.
+ * with its job (a requestId does) is written without the job, as an empty part, so that the longest ids still fit.
  * @throws BroomwagonError VALIDATION_FAILED for parts that are no ids or a reference over {@link MAX_REF_LENGTH}
  */
 export function formatPayloadRef(driver: PayloadDriver, { pool, job, owner, name }: PayloadName): string {
@@ -29,7 +29,7 @@ export function formatPayloadRef(driver: PayloadDriver, { pool, job, owner, name
   return ref;
 }
 
-/** Parses a reference. @throws BroomwagonError VALIDATION_FAILED, with the field, if it is none of this driver */
+/** Parses a reference of the driver. @throws BroomwagonError VALIDATION_FAILED, with the field, for any other text */
 export function parsePayloadRef(driver: PayloadDriver, ref: string, field = 'ref'): PayloadName {
   const [named, pool, job, ...rest] = ref.split(SEPARATOR);
   const name = rest.pop();

@@ -55,7 +55,7 @@ export type PayloadOwnership = (payload: PayloadName, ref: string) => Promise<bo
 
 /** Time for which swept payloads can be restored, milliseconds. */
 export const SWEPT_KEPT_MS = 86_400_000;
-/** Number of payloads in a store from which a sweep may remove at most a tenth of them. */
+/** In a store with at least so many payloads, a sweep removes at most a tenth of them. */
 const BOUNDED_FROM = 1_000;
 
 /**
@@ -140,7 +140,9 @@ export abstract class PayloadStore {
     return refs.map((ref) => bytes.get(ref)).map((known) => (known === -1 ? undefined : known));
   }
 
-  /** Counts a freed payload to the quota again, because it is referred to. @throws BroomwagonError as {@link get} */
+  /**
+   * Counts a freed payload to the quota again, because something refers to it. @throws BroomwagonError as {@link get}
+   */
   async hold(ref: string): Promise<void> {
     await this.stat(ref);
     await this.setFreed([[ref, parsePayloadRef(this.driver, ref)]], false);
@@ -162,10 +164,9 @@ export abstract class PayloadStore {
   abstract nowMs(): Promise<number>;
 
   /**
-   * Removes payloads, complete or not, whose owner no longer exists and that were stored some time ago: the time is
-   * between `olderThanMs` and twice as long. One pass over all jobs in pages; several replicas may run it at the same
-   * time. Removed payloads can be restored for a day. Of 1,000 payloads or more, none is removed if more than a tenth
-   * would be.
+   * Removes payloads, complete or not, that have no owner and are old enough: the required age is between `olderThanMs`
+   * and twice that time. One pass over all jobs in pages; several replicas may run it at the same time. Removed
+   * payloads can be restored for a day. Of 1,000 payloads or more, none is removed if more than a tenth would be.
    * @throws BroomwagonError UNAVAILABLE
    */
   async sweepOrphans(
@@ -174,7 +175,7 @@ export abstract class PayloadStore {
     { pageSize = LIMITS.page, isUnbounded = false }: PayloadSweepOptions = {},
   ): Promise<PayloadSweep> {
     const nowMs = await this.nowMs();
-    // The cutoff moves in steps, so that one pass finds most orphans, not many passes a small part each.
+    // The cutoff moves in steps, so that one pass finds most orphans, and each other pass few or none.
     const cutoffMs = olderThanMs === 0 ? nowMs : (Math.floor(nowMs / olderThanMs) - 1) * olderThanMs;
     const total = isUnbounded ? 0 : await this.countAll();
     const most = total < BOUNDED_FROM ? Infinity : total / 10;
@@ -206,7 +207,7 @@ export abstract class PayloadStore {
   /** Number of payloads of all jobs, complete or not. @throws BroomwagonError UNAVAILABLE */
   abstract countAll(): Promise<number>;
 
-  /** Notes in the store that a deployment uses it. @returns the others noted. @throws BroomwagonError UNAVAILABLE */
+  /** Notes that a deployment uses the store. @returns the other deployments. @throws BroomwagonError UNAVAILABLE */
   abstract usedBy(deployment: string): Promise<string[]>;
 
   /** Gives the store to one deployment: deletes the notes of all others. @throws BroomwagonError UNAVAILABLE */

@@ -51,7 +51,7 @@ export class PayloadModule extends ConfigurableModuleClass implements OnModuleIn
     const { readiness, isNeeded = true } = this.options;
     readiness.addReadiness('payloads', () =>
       this.payloads.checkWritable().catch((error: Error) => {
-        // A full store is only a warning, because rounds can still end, which frees it.
+        // A full store is only a warning, because rounds can still end, and their end frees payloads.
         if (isNeeded && !isBroomwagonError(error, 'PAYLOAD_STORE_FULL')) throw error;
         return error.message;
       }),

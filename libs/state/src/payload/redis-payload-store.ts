@@ -8,7 +8,7 @@ import { groupBy } from '../library/lists';
 import type { PayloadName } from './payload-ref';
 import { PayloadStore, type FoundPayload, type LookAtPage, type PayloadJob, type PayloadUsage } from './payload-store';
 
-/** Transition that stores a chunk, which is the attachment. */
+/** Transition that stores a chunk; the chunk is the attachment. */
 const PUT_CHUNK = transition<
   { item: string; index: number; count: number; quotaBytes: number },
   { receivedChunks: number; usedBytes: number }

@@ -1,7 +1,7 @@
 --[[ Removes payloads of one job; payloads that are not there are skipped. One page of at most 128.
 ARGV[1] JSON:
   items        list of strings
-  cutoffMs     integer or absent: a payload stored or touched since stays
+  cutoffMs     integer or absent: a payload stored or touched after this time stays
   incomplete   true or absent: a complete payload stays
   keepMs       integer or absent: removed payloads can be read, and held again, for this long
 Reply: removed: integer

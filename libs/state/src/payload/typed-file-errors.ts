@@ -4,9 +4,9 @@ import { BroomwagonError } from '@broomwagon/contracts';
 const FULL = new Set(['ENOSPC', 'EDQUOT']);
 
 /**
- * Class decorator of a store: every error of the file system that a method throws becomes a retryable one,
- * PAYLOAD_STORE_FULL (no space) or UNAVAILABLE (read-only, unmounted, forbidden, broken, too many open files, ...).
- * A failing disk is no fault of a request, so no request may fail for good because of such an error.
+ * Class decorator of a store: every error of the file system that a method throws becomes a retryable error,
+ * PAYLOAD_STORE_FULL (no space) or UNAVAILABLE (read-only, unmounted, forbidden, broken, too many open files, ...). A
+ * failing disk is no fault of a request, so no request may fail for good because of such an error.
  */
 export function TypedFileErrors(target: { readonly prototype: object }): void {
   const { constructor: _, ...methods } = Object.getOwnPropertyDescriptors(target.prototype) as Record<

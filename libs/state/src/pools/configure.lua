@@ -2,8 +2,7 @@
 until every server is scored for both (servers/rescore), then pools/finish-settings lets the new policy take over.
 ARGV[1] JSON: {set: name -> text; reset: list of names; ifVersion: version that the settings must have, or absent}
 Reply: RawSettings, also without a change. A change that is in force already succeeds with any ifVersion, so that a
-  repeat succeeds. The version grows by one with each change, and the new version is added to the history, of which the
-  last 32 versions are kept
+  repeat succeeds. Each change adds one to the version and is added to the history, which keeps the last 32 versions
 Errors: VERSION_MISMATCH.
 Flags: allow-oom ]]
 return function(tx, args)

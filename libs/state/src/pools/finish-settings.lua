@@ -1,6 +1,6 @@
 --[[ Ends a change of settings after every server was scored by them: a prepared policy takes over.
 ARGV[1] JSON: {version}: version of the settings by which all servers were scored
-Reply: RawSettings; nothing is changed when the settings have changed since
+Reply: RawSettings; nothing is changed when the settings have another version now
 Flags: allow-oom ]]
 return function(tx, args)
   local version = args.version

@@ -1,6 +1,6 @@
 --[[ Pauses a pool, or resumes it. A paused pool grants no leases: acquires that may wait are parked, others are
-refused; leases of running requests stay. After a resume free room goes to waiting acquires, or, while the weights of
-the pool change, after that change.
+refused; leases of running requests stay. After a resume, free room goes to waiting acquires; while the weights of the
+pool change, only after that change.
 ARGV[1] JSON:
   paused           boolean
   deadlineMs       of a pause: time until its end; absent: no end. A pause without a deadline gets none later

@@ -22,11 +22,11 @@ const SLEEPS_AFTER_MS = 10_000;
 
 /**
  * The pools that have state in Redis. The periodic tasks of every replica visit the pools that are awake. A pool enters
- * with its first server or worker. Without work for periodic tasks it falls asleep, and its next call or
+ * with its first server or worker. A pool without work for periodic tasks falls asleep; the next call of the pool or
  * {@link reviewAsleep} wakes it. When Redis has lost the directory, the next call of a pool enters it again.
  */
 export class PoolDirectory {
-  /** Pools in both sets, as far as this process knows. */
+  /** Pools that are in the sets of all pools and of awake pools, as far as this process knows. */
   private readonly known = new Set<PoolName>();
   private readonly idleSinceMs = new Map<PoolName, number>();
   private readonly scripts: FunctionRunner;
@@ -35,7 +35,7 @@ export class PoolDirectory {
 
   constructor(
     private readonly redis: RedisClient,
-    /** First part of every key, as for the scripts. */
+    /** First part of every key. */
     private readonly keyPrefix: string,
   ) {
     this.scripts = new FunctionRunner(redis, keyPrefix);

@@ -59,7 +59,7 @@ export class PoolStore extends createStoreClass({
   status: transition<object, PoolTotals>('pools/status'),
 }) {
   /**
-   * Changes settings; a repeat changes nothing. Another policy takes over with `finish`.
+   * Changes settings; a repeat changes nothing. A new policy takes over at `finish`.
    * @throws BroomwagonError VERSION_MISMATCH
    */
   async configure(

@@ -42,7 +42,8 @@ function Settings.json(tx)
   })
 end
 
--- Whether the history has the present version. It lacks the first version, and versions made by changes of weights.
+-- Whether the history has the present version. The history lacks the first version, and versions made by changes of
+-- weights.
 function Settings.is_in_history(tx)
   local newest = redis.call('LINDEX', tx.key.settingsHistory, 0)
   return newest and cjson.decode(newest).version == (Settings.number(tx, 'version') or 0)

@@ -1,7 +1,7 @@
 -- Statistics of the response lengths of prompts (PromptLengths of libs/policies), 14 bytes for each prompt. The first
 -- 16 bits of a prompt's hash (16 hex digits) select one of 65,536 hashes of Redis, and the other 48 bits are the field.
--- Its value has the samples, the share at the cap (1/255), and mean (16/65535) and deviation (8/65535) of the logarithm
--- of the length. Small hashes are packed lists in Redis. A full hash loses a prompt at random.
+-- The value of the field has the samples, the share at the cap (1/255), and mean (16/65535) and deviation (8/65535) of
+-- the logarithm of the length. Small hashes are packed lists in Redis. A full hash loses a prompt at random.
 local PromptLengths = {}
 
 local PROMPTS_A_HASH = 120 -- more than 128 would no longer be packed

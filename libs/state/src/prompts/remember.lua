@@ -1,5 +1,5 @@
---[[ Adds lengths to the prompt memory. Safe to repeat with `repeatId`; without it a repeat only counts the same lengths
-twice.
+--[[ Adds lengths to the prompt memory. Safe to repeat with `repeatId`; without a `repeatId` a repeat counts the same
+lengths twice.
 ARGV[1] JSON: {prompts, repeatId?}   at most 32 of {hash, lengths, atCap}: 16 hex digits, list of tokens, boolean;
         repeatId: id of this page, string
 Reply: remembered   number ]]
