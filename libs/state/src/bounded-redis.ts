@@ -1,8 +1,8 @@
 import { Command, Redis, type RedisOptions } from 'ioredis';
 
 /**
- * A connection to one server with two time limits: for the commands that open a connection, `commandTimeout` of the
- * options; for all other commands, which callers wait for, a shorter limit.
+ * A connection to one server with two time limits: `commandTimeout` of the options for commands that open a connection,
+ * and a shorter limit for all other commands, because callers wait for these.
  */
 export class BoundedRedis extends Redis {
   /**

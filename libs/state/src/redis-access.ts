@@ -52,9 +52,9 @@ const FOR_NODE_MODE: Record<string, string> = {
  */
 export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): Promise<void> {
   const runLibrary = async () => {
-    // A Cluster answers this once ioredis knows its primaries.
+    // A Cluster answers PING once ioredis knows the primaries.
     await redis.ping();
-    // Reads the settings of a pool that does not exist, which loads a missing library.
+    // Reads the settings of a pool that does not exist; this call loads a missing library.
     await new PoolStore(new FunctionRunner(redis, keyPrefix)).settings('');
   };
   if (!(redis instanceof BoundedCluster)) {
@@ -84,7 +84,7 @@ export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): P
 
 /**
  * Runs a check on a connection.
- * @returns false if it failed for a reason that may pass
+ * @returns false if the check failed for a reason that may pass
  * @throws BroomwagonError UNAVAILABLE that names the setting to change
  */
 async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolean> {

@@ -19,8 +19,8 @@ export class BoundedCluster extends Cluster {
     options: ConstructorParameters<typeof Cluster<'legacy'>>[1],
   ) {
     super([...hosts], options);
-    // ioredis ignores the answer to ASKING, so a connection that closes first would be an unhandled rejection, which
-    // ends the process. The command after ASKING gets the same error.
+    // ioredis ignores the answer to ASKING, so a connection that closes before this answer would raise an unhandled
+    // rejection and end the process. The command after ASKING gets the same error.
     this.on('+node', (node: Redis) => {
       const asking = node.asking.bind(node);
       node.asking = () => asking().catch(() => 'OK' as const);

@@ -4,7 +4,9 @@ import { BoundedCluster, type RedisClient } from './redis-cluster';
 import { redisAdvice } from './redis-access';
 
 const LOG_AGAIN_MS = 60_000;
-/** Refusals of credentials for this long are final: a process reads its environment at its start, milliseconds. */
+/**
+ * Time after which a refusal of credentials is final, milliseconds: a process reads its environment only at its start.
+ */
 const REFUSED_FOR_GOOD_MS = 120_000;
 
 /** Times of a link; only tests shorten them. */
@@ -14,8 +16,9 @@ export interface RedisLinkTimes {
 }
 
 /**
- * The log of the connection to Redis: a line when it is lost, a line when it is restored, and between them once a
- * minute why Redis refuses it. Nodes of a Cluster come and go; for a Cluster only the loss of all nodes counts.
+ * The log of the connection to Redis: a line when the connection is lost, a line when it is restored, and in between,
+ * once a minute, a line with the reason of Redis for a refusal. Nodes of a Cluster come and go; for a Cluster only the
+ * loss of all nodes counts.
  */
 export class RedisLink {
   private readonly logger = new Logger('Redis');

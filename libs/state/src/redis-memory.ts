@@ -9,7 +9,7 @@ import { storeFull, type MemoryGate } from './library/function-runner';
  * need little memory.
  */
 const FULL_SHARE = 0.9;
-/** Share of `maxmemory` that must become free before a full Redis takes in work, so that the gate does not flutter. */
+/** Share of `maxmemory` that must become free before a full Redis takes in work, so that the gate changes seldom. */
 const MUST_COME_FREE_SHARE = 0.03;
 const LOOK_INTERVAL_MS = 1_000;
 
@@ -40,7 +40,7 @@ export class RedisMemory implements MemoryGate {
     private readonly fullShare = FULL_SHARE,
   ) {}
 
-  /** Checks the memory now and then every second, until `stop`. */
+  /** Checks the memory at once and then every second, until `stop`. */
   start(): void {
     if (this.timer) return;
     this.timer = setInterval(() => void this.look().catch(() => undefined), LOOK_INTERVAL_MS).unref();

@@ -5,7 +5,9 @@ import { BoundedRedis } from './bounded-redis';
 
 /** Pause between two checks, and time limit for an answer of a Sentinel, milliseconds. */
 const LOOK_MS = 1_000;
-/** Maximum pause before a connection that returns to the same server is closed again, milliseconds. It doubles. */
+/**
+ * Maximum pause before a connection that returns to the same server is closed again, milliseconds. The pause doubles.
+ */
 const MAX_PAUSE_MS = 60_000;
 
 /** Answer of a Sentinel: the primary as `host:port`, and the epoch of the failover that made it the primary. */
@@ -39,7 +41,7 @@ export class SentinelRedis extends BoundedRedis {
       ...settings,
       sentinels: [...hosts],
       name: primaryName,
-      // ioredis calls this last for the primary to which it then connects.
+      // The last call of ioredis names the primary to which ioredis then connects.
       natMap: (announced: string) => {
         watch.chosen = announced;
         return addresses?.[announced] ?? null;
@@ -99,7 +101,7 @@ class PrimaryWatch {
   private async look(redis: Redis): Promise<void> {
     const { chosen } = this;
     const answers = (await Promise.all(this.sentinels.map((sentinel) => this.ask(sentinel)))).flat();
-    // If the connection was opened again meanwhile, these answers may be older than it.
+    // If the connection was opened again meanwhile, these answers may be older than the connection.
     if (redis.status !== 'ready' || answers.length === 0 || chosen !== this.chosen) return;
     const latest = Math.max(...answers.map(({ epoch }) => epoch));
     if (answers.some(({ epoch, name }) => epoch === latest && name === chosen)) {
@@ -115,7 +117,7 @@ class PrimaryWatch {
   private async ask(sentinel: Redis): Promise<NamedPrimary[]> {
     const ask = (what: string) => sentinel.call('SENTINEL', what, this.primaryName) as Promise<string[] | null>;
     try {
-      // The order matters: the epoch of an earlier failover with the primary of a later one does no harm.
+      // The epoch is asked first: the epoch of an earlier failover with the primary of a later failover does no harm.
       const [fields, address] = await Promise.all([ask('MASTER'), ask('GET-MASTER-ADDR-BY-NAME')]);
       const epoch = Number(fields?.[fields.indexOf('config-epoch') + 1]);
       return address && Number.isInteger(epoch) ? [{ name: address.join(':'), epoch }] : [];

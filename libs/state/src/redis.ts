@@ -50,8 +50,8 @@ export function connectRedis(options: RedisConnectionOptions): RedisClient {
       : address.kind === 'cluster'
         ? connectCluster(options, address)
         : connectBySentinels(options, address);
-  // While the connection is down its commands fail, and readiness reports it. Without a listener ioredis prints each
-  // error of a connection that it opens again.
+  // While the connection is down its commands fail, and readiness reports the failure. Without a listener ioredis
+  // prints each error of a connection that it opens again.
   redis.on('error', () => undefined);
   return redis;
 }
@@ -67,8 +67,9 @@ function buildSettings(options: RedisConnectionOptions, usesTls: boolean) {
   return {
     // The object is not copied, because each connection reads its properties anew from their files.
     ...(usesTls ? { tls: tls ?? {} } : {}),
-    // For the commands that open a connection, as AUTH: with the limit of other commands, a server that is slow to
-    // answer new connections would never be connected again. BoundedRedis and BoundedCluster limit the other commands.
+    // Limit of the commands that open a connection, such as AUTH. With the limit of other commands, a server that is
+    // slow to answer new connections would never be connected again. BoundedRedis and BoundedCluster limit the other
+    // commands.
     commandTimeout: silenceMs,
     // An unreachable host sends no RST, and TCP would retry for a quarter of an hour.
     socketTimeout: silenceMs,

@@ -2,8 +2,8 @@
 -- table together.
 local Group = {}
 
--- `samples`: how many the group needs, `launched`: how many it has; when samples are lost for good it may need fewer,
--- down to `minSamples`. Nil for a group that is not there.
+-- A group; nil for a group that is not there. `samples`: number of samples that the group needs; when samples are lost
+-- for good, it may fall to `minSamples`. `launched`: number of samples that the group has.
 function Group.load(tx, job, group_id)
   local field = redis.call('HMGET', tx.key:group(job, group_id), 'state', 'samples', 'finished', 'live', 'roundId',
     'maxTokens', 'promptRef', 'sampling', 'arrival', 'launched', 'domain', 'firstStep', 'pinned', 'held', 'taken',
@@ -33,8 +33,8 @@ function Group.read_made(tx, group)
   return group
 end
 
--- Adds to a group its history, read once. `longtailSequence`: its place in the queue, from its first cut on. Returns
--- the group.
+-- Adds to a group its history, read once. `longtailSequence`: place of the group in the queue, from the first cut on.
+-- Returns the group.
 function Group.read_past(tx, group)
   if group.hasPast then return group end
   local field = redis.call('HMGET', tx.key:group(group.job, group.groupId), 'cuts', 'cutStarted', 'longtailSequence',
@@ -77,7 +77,7 @@ function Group.is_whole(group) return group.finished >= group.samples end
 local MAY_BE_ABORTED = { live = true, leaving = true, unfinished = true }
 function Group.may_be_aborted(group) return MAY_BE_ABORTED[group.state] or false end
 
--- Name in an index of the pool.
+-- Name of the group in an index of the pool.
 function Group.format_name(group) return group.job .. '/' .. group.groupId end
 
 -- Stores a new group.
@@ -88,7 +88,7 @@ end
 -- Sets fields; true is a flag that is set, false deletes a field.
 function Group.set(tx, group, fields) Hashes.store(tx.key:group(group.job, group.groupId), group, fields) end
 
--- Sets the sums of the samples (Group.read_made). Each completion writes them, so no table is made for them.
+-- Sets the sums of the samples (Group.read_made). Makes no table, because each completion sets the sums.
 function Group.set_made(tx, group, tokens, longest, longest_tokens, oldest_version)
   local hash = tx.key:group(group.job, group.groupId)
   if oldest_version then

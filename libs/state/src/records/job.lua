@@ -49,7 +49,7 @@ function Job.read_open_round(tx, job) return redis.call('HGET', tx.key:job(job),
 -- Whether the trainer has been silent for too long: no request of the job is claimed then.
 function Job.is_orphaned(tx, known) return tx.now > known.trainerSeenAtMs + known.orphanAfterMs end
 
--- Sets fields; false deletes one.
+-- Sets fields; false deletes a field.
 function Job.set(tx, job, fields) Hashes.store(tx.key:job(job), tx.known_jobs[job], fields) end
 
 -- Notes an impossible count: Redis has lost a record, and upkeep recounts the job from its requests.
@@ -74,7 +74,7 @@ function Job.delete(tx, job)
   tx.known_jobs[job] = nil
 end
 
--- Fields that fence its trainers or describe a save or restore under way; a restore never sets these back.
+-- Fields that fence the trainers of the job or describe a save or restore under way; a restore never sets these back.
 local FENCES = { 'trainerEpoch', 'takeovers', 'trainerSeenAtMs', 'abortedUpTo', 'abortedBy', 'saving', 'restoring',
   'restorePhase', 'restoreCursor', 'restoredFrom', 'restoredEpoch', 'restoredNumber' }
 

@@ -1,8 +1,8 @@
 -- A request as it is stored: a hash, whose fields no other file names. `Request.set` and `Request.add` write the hash
--- and the table together. Its state changes only in requests/requests.lua, which keeps the counts.
+-- and the table together. Only requests/requests.lua, which keeps the counts, changes the state of a request.
 local Request = {}
 
-Request.HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has it
+Request.HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has the request
 Request.LIVE = { pending = true, claimed = true, running = true, cutting = true }
 Request.UNCLAIMED = '0' -- attempt of a request that was never claimed
 
@@ -64,17 +64,18 @@ function Request.read_end(tx, request)
   return request
 end
 
--- Adds to a request how long its ended attempts and its present one have generated. Returns the request.
+-- Adds to a request how long its ended attempts and its present attempt have generated. Returns the request.
 function Request.read_generated(tx, request)
   local field = redis.call('HMGET', tx.key:request(request.id), 'generatedMs', 'attemptMs')
   request.generatedMs, request.attemptMs = tonumber(field[1] or 0), tonumber(field[2] or nil)
   return request
 end
 
--- Bin of the ledger in which a request counts that was cut with its tokens; nil for others.
+-- For a request that was cut with its tokens, the bin of the ledger in which the request counts; nil for other
+-- requests.
 function Request.read_open_bin(tx, request) return redis.call('HGET', tx.key:request(request.id), 'openBin') or nil end
 
--- For a request that may be malformed: an error of Redis is returned.
+-- The request of these two functions may be malformed: they return an error of Redis.
 function Request.count_broken_end(tx, id) return redis.pcall('HINCRBY', tx.key:request(id), 'brokenEnds', 1) end
 function Request.try_read_attempt(tx, id) return redis.pcall('HGET', tx.key:request(id), 'attempt') end
 
@@ -84,13 +85,13 @@ function Request.fence(request)
     workerEpoch = request.workerEpoch }
 end
 
--- Whether the group of the request may still count it as a sample.
+-- Whether the request may still count as a sample of its group.
 function Request.can_count(tx, id)
   local field = redis.call('HMGET', tx.key:request(id), 'state', 'stopped')
   return field[1] and field[1] ~= 'failed' and field[1] ~= 'dropped' and not field[2]
 end
 
--- Whether the worker epoch has claimed the request last.
+-- Whether the worker epoch was the last to claim the request.
 function Request.is_claimed_by(tx, id, worker_id, worker_epoch)
   local holder = redis.call('HMGET', tx.key:request(id), 'workerId', 'workerEpoch')
   return holder[1] == worker_id and holder[2] == worker_epoch
@@ -111,7 +112,7 @@ function Request.set_running(tx, request, server_id, is_waiting)
   request.started, request.serverId, request.waiting = true, server_id, is_waiting
 end
 
--- Each completion and each claim writes the fields of the next three functions, so no table is made for them.
+-- The next three functions make no table, because each completion and each claim calls them.
 
 -- Sets the state, and other fields that are a flat list of name and value, or nil.
 local NO_FIELDS = {}

@@ -77,7 +77,7 @@ function Round.read_rest(tx, round)
   return round
 end
 
--- The number up to which groups were aborted by aborts of this round alone, not of its job or pool; -1 without one.
+-- The number up to which aborts of this round, not of its job or pool, have aborted groups; -1 without such an abort.
 function Round.read_abort_flag(tx, round)
   return tonumber(redis.call('HGET', hash_of(tx, round), 'abortedUpTo') or -1)
 end
@@ -99,7 +99,7 @@ function Round.count_shortfall(round)
   return math.max(0, round.neededGroups - round.acceptedGroups - round.liveGroups - Round.count_coming(round))
 end
 
--- Name in an index of the pool.
+-- Name of the round in an index of the pool.
 function Round.format_name(round) return round.job .. '/' .. round.roundId end
 
 -- Stores a new round.
@@ -138,7 +138,7 @@ function Round.add_all(tx, round, changes, fields)
   Round.set(tx, round, fields)
 end
 
--- Counts requests of a gated group that workers have, in its round.
+-- Changes the number of requests of the round that workers have, for a request of a gated group.
 function Round.add_in_flight(tx, group, by)
   Round.add(tx, { job = group.job, roundId = group.roundId }, 'inFlight', by)
 end

@@ -14,7 +14,7 @@ function FreedPayloads.wait_no_more(tx, ref)
   redis.call('HDEL', tx.key.awaitingBytes, ref)
 end
 
--- A prompt may be named by several groups, and by the saved groups of snapshots: the last of them frees it.
+-- Several groups, and the saved groups of snapshots, may name a prompt: the last of them frees the prompt.
 function FreedPayloads.hold_prompt(tx, job, ref)
   redis.call('HINCRBY', tx.key:promptHolders(job), ref, 1)
   redis.call('ZREM', tx.key.freedPayloads, ref)
@@ -30,7 +30,7 @@ function FreedPayloads.keep_freed(tx, ref)
   return true
 end
 
--- A prompt whose count was lost is left to the sweep of orphans.
+-- Ends one use of a prompt. A prompt without a count, which Redis has lost, is left to the sweep of orphans.
 function FreedPayloads.release_prompt(tx, job, ref)
   if not ref or redis.call('HEXISTS', tx.key:promptHolders(job), ref) == 0 then return end
   if redis.call('HINCRBY', tx.key:promptHolders(job), ref, -1) > 0 then return end

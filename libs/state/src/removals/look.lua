@@ -1,8 +1,8 @@
---[[ Lists payloads that wait for their removal from the payload store. Marks one page of them as being removed:
-payloads freed long ago, and, while all together have more than `maxBytes`, the oldest payloads freed before the loss
-window. A Redis that lost its last seconds names none of them, and nothing may name them from then on. No payload is
-marked for one loss window after Redis was restarted: it may be an old primary, and the new primary, which lacks its
-last transitions, still names these payloads.
+--[[ Lists payloads that wait for their removal from the payload store. Marks one page of payloads as being removed:
+payloads that were freed long ago, and, while all waiting payloads have more than `maxBytes`, the oldest payloads that
+were freed before the loss window. A Redis that lost its last seconds names no such payload, and nothing may name a
+marked payload. For one loss window after a restart of Redis no payload is marked: this Redis may be an old primary, and
+a new primary without its last transitions may still name the payloads.
 ARGV[1] JSON: {deleteAfterMs, lossWindowMs, maxBytes}   integers
 Reply: RemovalLook, with at most 128 references in each list
 Flags: allow-oom ]]

@@ -6,7 +6,7 @@ import { createStoreClass } from '../library/store-of';
 export interface RemovalTerms {
   /** Time that payloads wait for their removal, milliseconds. */
   deleteAfterMs: number;
-  /** Maximum time of writes that Redis may lose, milliseconds. No payload waits for less. */
+  /** Maximum time of writes that Redis may lose, milliseconds. No payload waits for a shorter time. */
   lossWindowMs: number;
   /** Maximum bytes that wait in a pool. Above it, the oldest payloads are removed sooner than `deleteAfterMs`. */
   maxBytes: number;

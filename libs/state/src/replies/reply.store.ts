@@ -9,7 +9,9 @@ const KEPT_MS = 86_400_000;
 const RUNNING_MS = 15_000;
 /** Maximum length of a stored reply. The outcome of a request with a longer reply counts as unknown. */
 const MAX_BYTES = 16_384;
-/** Maximum keys of one scope within {@link KEPT_MS}. With {@link MAX_BYTES} it bounds the data of a token in Redis. */
+/**
+ * Maximum keys of one scope within {@link KEPT_MS}. With {@link MAX_BYTES}, the bound of the data of a token in Redis.
+ */
 const MAX_KEYS = 10_000;
 
 /** Both scripts do nothing when the mark has another value: another replica processes the request. */

@@ -67,8 +67,8 @@ end
 
 function Attempts.superseded() return Reply.fail('FENCED', 'The attempt has ended', 'attempt') end
 
--- True when the request is not wanted: it was stopped, or its group is aborted or whole. The call of its holder
--- confirms its end.
+-- True when the request is not wanted: it was stopped, or its group is aborted or whole. A call of the holder confirms
+-- the end of the request.
 function Attempts.is_ending(group, request) return request.stopped or group.state == 'aborting'
   or Group.is_whole(group) end
 
@@ -88,7 +88,8 @@ function Attempts.note_failure(tx, round, request, why)
 end
 
 -- Returns an unfinished attempt in an open round: its request is pending again with its tokens, or has failed for good.
--- Each return is counted and capped, except a stop that was requested (a move, new weights), which its caller bounds.
+-- Each return is counted and capped, except a stop that was requested (a move, new weights): the caller bounds such
+-- stops.
 -- `why`: {reason, message?, isFailure?, isFinal?, isWrong?, isSetback?, serverId?, deadlineMs?, segment?, tokens?}
 function Attempts.put_back(tx, round, group, request, aborts, why)
   if request.state ~= 'cutting' then

@@ -1,6 +1,6 @@
 -- Ends of attempts that raise an error, because of a defect here or of malformed records in Redis. Such an end is
--- counted and may be repeated. After four of them, or when no repeat can come, the request counts as lost, so that its
--- round can continue.
+-- counted and may be repeated. After four such ends, or when no repeat can come, the request counts as lost, so that
+-- its round can continue.
 local BrokenEnds = {}
 
 local MAX_BROKEN_ENDS, MESSAGE_LENGTH = 4, 300
@@ -18,14 +18,14 @@ local function note_broken(tx, id, cause, is_last)
   if is_last then Attempts.note_failure(tx, round, { id = id }, why) end
 end
 
--- Deletes a group that cannot be read either, and its requests without a holder. Its round continues without it.
+-- Deletes a group that cannot be read either, and its requests without a holder. The round continues without the group.
 local function lose_unreadable_group(tx, id)
   local job, group_id = Request.parse_id(id)
   Group.delete(tx, job, group_id)
   Recovery.lose_missing_group(tx, job, group_id)
 end
 
--- Counts a broken end and gives the request up if no repeat can help. `held`: key of the index of its holder's
+-- Counts a broken end and gives the request up if no repeat can help. `held`: key of the index of the holder's
 -- attempts. True when the request has ended; otherwise the call is to be repeated.
 function BrokenEnds.give_up(tx, id, held, cause)
   local count = Request.count_broken_end(tx, id)

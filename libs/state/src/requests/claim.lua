@@ -1,8 +1,9 @@
 --[[ Gives pending requests to a worker epoch, or parks the call until there are some.
-ARGV[1] JSON: {claimId, workerId, workerEpoch, workerKind, max, job, waitMs, replyTo, keptMs, maxWaiters; newAttempt:
-  text that only the attempts given now have, since numbers may repeat}: ClaimArgs, ClaimBounds. Only requests of
-  jobs that name the workerKind are given; without it, of jobs that name none. A repeat gets the first answer for
-  `keptMs`, or replaces the inbox of the parked call; without waitMs and replyTo the call is never parked
+ARGV[1] JSON: {claimId, workerId, workerEpoch, workerKind, max, job, waitMs, replyTo, keptMs, maxWaiters, newAttempt}:
+  ClaimArgs, ClaimBounds. A repeat gets the first answer for `keptMs`, or replaces the inbox of the parked call
+  workerKind        only requests of jobs that name this kind are given; absent: of jobs that name none
+  waitMs, replyTo   absent: the call is never parked
+  newAttempt        text that only the attempts given now have, since numbers may repeat
 Reply: ClaimAnswer
        again    true when only requests of completed rounds were found and there may be more: call again
 Errors: WORKER_NOT_FOUND, FENCED, QUEUE_FULL, POOL_PAUSED (for a call that does not wait). Events: longtail.requeued,
@@ -28,7 +29,7 @@ return function(tx, args)
   local reply_to = args.replyTo
   local wait_ms = args.waitMs or 0
   if not reply_to or wait_ms == 0 then
-    -- The call may be the last repeat of a parked claim, which may get no requests any more.
+    -- The call may be the last repeat of a parked claim. The parked claim must get no requests any more.
     Claims.forget_waiter(tx, args.claimId, lane)
     local reason = Claims.pause_reason(tx)
     if reason then

@@ -22,7 +22,7 @@ function Claimers.has(tx, kind)
   return false
 end
 
--- The kinds of which a worker lives; '' for built-in workers.
+-- The kinds with a live worker; '' for built-in workers.
 function Claimers.kinds(tx)
   local kinds = {}
   for _, kind in ipairs(redis.call('SMEMBERS', tx.key.claimKinds)) do

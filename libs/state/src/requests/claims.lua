@@ -11,16 +11,14 @@ function Claims.pause_reason(tx)
   return field[2] and 'weights-changing' or field[1] and 'paused' or nil
 end
 
--- Weight version of a claim: version of the round, or the newer version of the pool when its weights have changed
--- since.
+-- Weight version of a claim: version of the round, or the version of the pool if it is newer.
 local function claim_version(tx, round)
   tx.pool_weight_version = tx.pool_weight_version or tonumber(redis.call('HGET', tx.key.weights, 'version') or nil) or 0
   return math.max(round.weightVersion, tx.pool_weight_version)
 end
 
--- Id of the next attempt, `<number>-<new_attempt>`; the number is for people. A Redis that was set back to before an
--- attempt gives its number again, but the rest differs, so that reports of the first attempt are not taken for the
--- second.
+-- Id of the next attempt, `<number>-<new_attempt>`; the number is for people. A Redis that was set back may give a
+-- number again. The rest of the id differs, so a report of the first attempt never counts for the second.
 local function next_attempt(attempt, new_attempt)
   return Format.integer(string.match(attempt, '^%d+') + 1) .. '-' .. new_attempt
 end
@@ -49,7 +47,7 @@ local function fits_answer(tx, request, group)
     InlineSegments.MAX_INLINE_BYTES) <= InlineSegments.REPLY_BYTES
 end
 
--- True for a round with a fixed concurrency while workers have so many of its requests. The count of the round is too
+-- True for a round with a fixed concurrency while workers have that many of its requests. The count of the round is too
 -- high when Redis has lost a request or group that a worker had, so the count of the whole job must be as high.
 local function is_gate_closed(tx, round)
   if round.concurrency == 0 or round.inFlight < round.concurrency or not Round.takes_results(round) then
@@ -83,7 +81,7 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt)
       end
       if group and Aborts.apply(tx, round, group, {}) then looked = looked + group.launched end
       if not group or request.state ~= 'pending' or group.state == 'aborting' or group.state == 'dropped' then
-        -- The request was dropped just now or was lost, or an earlier sibling in this page.
+        -- The request, or an earlier sibling in this page, was dropped just now or was lost.
       elseif is_gate_closed(tx, round) then
         return looked, true
       elseif Round.takes_results(round) and not fits_answer(tx, request, group) then

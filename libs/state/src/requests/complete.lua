@@ -1,6 +1,6 @@
 --[[ Finishes a sample. The last sample of a group accepts the group, the last group completes the round. A finished
 sample wins over a cut that is not confirmed, never over an abort; only a policy that discards throws away samples that
-arrive after the completion. The first samples that a group needs count; its other samples are surplus.
+arrive after the completion. When a group has all the samples it needs, its other samples are surplus.
 ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, finishReason, engineFinishReason, segment, tokens, isMissing,
   stamp, run}: CompleteArgs. No sample finishes with a segment that the payload store does not have, or may have lost
   since the caller checked it; the caller saw `stamp` before that check

@@ -1,12 +1,11 @@
---[[ Ends an attempt that has not completed. The next state of its request follows from a cut, abort or move of it, if
-there is one.
+--[[ Ends an attempt that has not completed. A cut, abort or move of the request, if any, decides its next state.
 ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, countsAsFailure, isUnserved, deadlineMs, retryable, reason,
-  message, segment, tokens, missingRef, lostTokens, generatedMs, run}: FailArgs. A failure of the request counts for
-  `maxFailures` once for each start of a server, unless most servers fail other prompts too, and is final when it is not
-  retryable, or `deadlineMs` after the first failure, or when no engine of the pool is left that answers in its dialect
-  (requests/setbacks); any other end counts for `maxReturns`. With the reason `timeout` the request ends, and its group
-  continues or is dropped as by an abort in the scope of its round. A missing segment is forgotten with the segments
-  after it
+  message, segment, tokens, missingRef, lostTokens, generatedMs, run}: FailArgs
+A failure of the request counts for `maxFailures` once for each start of a server, unless most servers fail other
+prompts too. A failure is final when it is not retryable, when it comes `deadlineMs` after the first failure, or when no
+engine of the pool is left that answers in its dialect (requests/setbacks). Any other end counts for `maxReturns`. With
+the reason `timeout` the request ends, and its group continues or is dropped as by an abort in the scope of its round.
+A missing segment is forgotten with the segments after it.
 Reply: FailAnswer; a repeat of the attempt gets the same state
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.

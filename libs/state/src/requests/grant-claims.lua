@@ -1,5 +1,5 @@
---[[ Gives pending requests to parked claims in the order of their arrival; each gets one answer. A claim that waits for
-one job, or of one kind of worker, is passed by while that job, or jobs for that kind, have nothing to give.
+--[[ Gives pending requests to parked claims in the order of their arrival; each gets one answer. A claim for one job,
+or from one kind of worker, is passed by while that job, or the jobs for that kind, have nothing to give.
 ARGV[1] JSON: {keptMs, maxGrants, newAttempt}   numbers; newAttempt as in requests/claim
 Reply: grants   list of {replyTo, claims}, or {replyTo, fenced: true} for a worker epoch that is expired
        more     true when there may be further grants: call again
@@ -8,8 +8,8 @@ return function(tx, args)
   local PAGE = 128
   local grants, given = {}, 0
 
-  -- Lanes that may get requests -> their first claim and its arrival: read once, then updated here, since there may be
-  -- hundreds of lanes.
+  -- The first claim of each lane that may get requests, and its arrival. Read once, then updated here, because there
+  -- may be hundreds of lanes.
   local heads = {}
   local function read_head(lane)
     local head = redis.call('ZRANGE', Claims.queue(tx, lane), 0, 0, 'WITHSCORES')
@@ -38,7 +38,7 @@ return function(tx, args)
   -- Returns true when the script has reached its bounds without a claim.
   local function serve(claim_id, lane)
     local waiter = Claims.load_waiter(tx, claim_id)
-    -- The reply subject is unknown; the worker repeats its claim.
+    -- Without the waiter the reply subject is unknown; the worker repeats its claim.
     if not waiter then return Claims.forget_waiter(tx, claim_id, lane) end
     local inbox = '{"replyTo":' .. cjson.encode(waiter.replyTo)
     if not WorkerFence.is_current(tx, waiter.workerId, waiter.workerEpoch) then

@@ -32,8 +32,8 @@ function KeptTokens.free_unused(tx, request, segment)
   KeptRefs.free(tx, request.job, request.groupId, ref)
 end
 
--- Ends the attempt's tokens: they become a segment of the sample. `is_finished`: the sample is finished, and its
--- siblings may become as long.
+-- Makes the tokens of the attempt a segment of the sample. `is_finished`: the sample is finished, and its siblings may
+-- become as long.
 function KeptTokens.keep(tx, request, group, segment, tokens, is_finished)
   local made, count = KeptTokens.made_by_attempt(request, segment, tokens)
   local is_kept = made and count > 0

@@ -77,7 +77,7 @@ function LostRecords.delete_requests(tx, job, group_id)
   end)
 end
 
--- Takes a live group that is not there out of the round that names it. The round is to be reviewed after.
+-- Takes a live group that is not there out of the round that names it. The caller has to review the round afterwards.
 function LostRecords.remove_live_group(tx, round, group_id)
   redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group_id)
   redis.call('ZREM', tx.key:roundHeld(round.job, round.roundId), group_id)

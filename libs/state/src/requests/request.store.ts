@@ -67,7 +67,7 @@ export interface CompleteAnswer extends CompleteReply, MoveTimesAnswer, Pick<Cla
 export type FailArgs = Omit<FailRequest, 'segment'> &
   SegmentArgs & {
     countsAsFailure: boolean;
-    /** The engine did not serve the request, so this failure is no evidence against it. */
+    /** The engine did not serve the request, so this failure is no evidence against the request. */
     isUnserved?: boolean;
     /** Time for which the same servers may fail the request again, milliseconds; default: any. */
     deadlineMs?: number;
@@ -103,7 +103,7 @@ const grantClaims = transition<
   { grants: ClaimGrant[]; more: boolean }
 >('requests/grant-claims');
 
-/** Parked claims answered by one script. */
+/** Maximum parked claims that one script answers. */
 const GRANTS_PER_SCRIPT = 64;
 
 /** The transitions of requests: one script each, safe to repeat. */

@@ -1,5 +1,5 @@
--- The only file that changes the state of a request. It keeps the counts, the index of the request's holder, the
--- pending queue and the counters of its group and round in step, so that at every moment submitted = the sum of all
+-- Only this file changes the state of a request. With the state it changes the counts, the index of the request's
+-- holder, the pending queue and the counters of its group and round, so that at every moment submitted = the sum of all
 -- states.
 local Requests = {}
 

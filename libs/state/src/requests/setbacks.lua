@@ -1,7 +1,11 @@
 -- The setbacks of a request: attempts in a row that an engine failed or did not serve, without a further token between
--- them. JSON in the field `setbacks` of its hash: {count; tokens: number that the request had; sinceMs: time of the
--- first failure; starts: starts of servers that failed the request; servers: servers of its setbacks, the latest last;
--- wrong: starts of servers that sent an answer of another dialect, optional}.
+-- them. JSON in the field `setbacks` of the request's hash:
+--   count     number of setbacks
+--   tokens    number of tokens that the request had
+--   sinceMs   time of the first failure
+--   starts    starts of servers that failed the request
+--   servers   servers of the setbacks, the latest last
+--   wrong     optional: starts of servers that sent an answer of another dialect
 -- Only failures on different starts of servers count for maxFailures, and none while most servers fail calls of other
 -- prompts. The same starts may fail the request again until a deadline, which bounds uncounted failures too. An engine
 -- that did not serve the request has not failed it. An answer of another dialect without a token ends the request,
@@ -33,7 +37,7 @@ local function start_of(tx, request, server_id)
 end
 
 -- Notes a start that sent an answer of another dialect. True when there are servers that are neither pending nor
--- failed, and each of them has sent one.
+-- failed, and each of them has sent such an answer.
 local function note_wrong(tx, run, start)
   local others = without(run.wrong or {}, start)
   table.insert(others, start)
