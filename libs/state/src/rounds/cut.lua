@@ -1,7 +1,7 @@
 --[[ Cuts one page of the groups that a completed round did not accept. A request without a holder is `unfinished` at
 once; a request that a worker has becomes `cutting` and is returned for an abort, again each time until the worker
 confirms or is expired. In an open round, more free places are given to groups that are held.
-A page ends with the group that makes it 32 requests.
+A page ends with the group that brings it to 32 requests.
 ARGV[1] JSON: {job, roundId, cursor}   cursor: number
 Reply: CutPage
 Events: longtail.requeued, round.settled.
@@ -27,7 +27,7 @@ return function(tx, args)
     end
     if not Aborts.apply(tx, round, group, aborts) then
       Longtail.cut_live(tx, round, group, aborts)
-      -- A finished group that was held without a place until the round was completed.
+      -- The group is finished; it was held without a place until the round was completed.
       if group.state == 'live' and group.live == 0 then GroupEnds.settle_group(tx, round, group) end
     end
     return group.launched

@@ -43,7 +43,9 @@ export class EventOutbox {
     await awaitAnswer(this.redis.xdel(this.buildKey(pool), ...events.map(({ id }) => id)));
   }
 
-  /** Makes this replica the relay if there is none. Two replicas may be for a moment, which publishes events twice. */
+  /**
+   * Makes this replica the relay if there is none. For a moment two replicas may be relays and publish events twice.
+   */
   private async isRelay(key: string): Promise<boolean> {
     if ((await this.redis.set(key, this.replica, 'PX', RELAY_TTL_MS, 'NX')) !== null) return true;
     if ((await this.redis.get(key)) !== this.replica) return false;

@@ -1,7 +1,7 @@
---[[ Folds one page of a closed round into the counts: accepted groups are counted in the ledger, then they are trained,
-or dropped if their rewards exclude them, and deleted; failed groups are deleted too. A cancelled round has given its
-accepted groups back before; only failed groups are left. Requests of a group that is gone are deleted too.
-A page ends with the group that makes it 32 requests. The summaries of the last 16 rounds are kept.
+--[[ Folds one page of a closed round into the counts. Accepted groups are counted in the ledger, then trained (or
+dropped if their rewards exclude them) and deleted. Failed groups, and requests of a group that is gone, are deleted. A
+cancelled round has only failed groups left, because its accepted groups were given back before.
+A page ends with the group that brings it to 32 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
 Reply: more   boolean; false also while a surplus sample is not confirmed: the sweep calls again later
 Events: group.dropped, request.lost.

@@ -1,8 +1,8 @@
 -- The generation of a pool: an id that changes when Redis may have lost its last transitions and continues from an
--- earlier state. It belongs to the process and the replication history in which it was created (`run_id`,
+-- earlier state. A generation belongs to the process and the replication history in which it was created (`run_id`,
 -- `master_replid`), and is renewed when these have changed, or when a caller has seen a later event than this Redis has
--- written. A stamp is the generation and the sequence of the last event: a caller that has seen a stamp, and passes it
--- on, learns when transitions that it knows may be lost. A renewal adds the event pool.set-back.
+-- written. A stamp is the generation and the sequence of the last event: a caller that sends a stamp back learns when
+-- transitions that the caller knows may be lost. A renewal adds the event pool.set-back.
 local Generation = {}
 
 local function of_process()
@@ -21,7 +21,7 @@ function Generation.current(tx, seen)
   tx.known_generation = field[1]
   if field[2] ~= process or (seen_generation == tx.known_generation
     and tonumber(seen_sequence) > tonumber(sequence)) then
-    -- The id contains the time, since the keys of a process may be restored, which sets the process back too.
+    -- The id contains the time, so that it is new even if the keys were restored in the same process.
     local time = redis.call('TIME')
     tx.known_generation = string.sub(redis.sha1hex(process .. time[1] .. '.' .. time[2] .. (field[1] or '')), 1, 16)
     renewed = field[1] ~= false
@@ -57,7 +57,7 @@ function Generation.changed(tx, field, message)
   return Reply.fail('GENERATION_CHANGED', message, field, nil, { stamp = Generation.stamp(tx) })
 end
 
--- Returns nil, or the error to answer to a caller that has seen another generation. `stamp`: nil for a new caller.
+-- The error to answer to a caller that has seen another generation; else nil. `stamp`: nil for a new caller.
 function Generation.stamp_error(tx, stamp)
   local now = Generation.current(tx, stamp)
   if stamp and string.match(stamp, '^%x+') ~= now then
@@ -66,8 +66,8 @@ function Generation.stamp_error(tx, stamp)
   end
 end
 
--- Adds the stamp to a reply for a trainer, who passes it on. `stamped` takes a JSON object, `reply` fields as in
--- Reply.object.
+-- Adds the stamp to a reply for a trainer, who sends the stamp back. `stamped` takes a JSON object, `reply` fields as
+-- in Reply.object.
 function Generation.stamped(tx, reply)
   return string.sub(reply, 1, -2) .. ',"stamp":"' .. Generation.stamp(tx) .. '"}'
 end

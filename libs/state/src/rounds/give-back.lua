@@ -1,5 +1,5 @@
---[[ Gives back one page of the accepted groups of a cancelled round: to the long-tail queue, or dropped.
-A page ends with the group that makes it 32 requests.
+--[[ Gives one page of the accepted groups of a cancelled round back to the long-tail queue, or drops these groups.
+A page ends with the group that brings it to 32 requests.
 ARGV[1] JSON: {job, roundId}
 Reply: GiveBackPage
 Events: longtail.requeued, group.dropped, round.settled, request.lost.

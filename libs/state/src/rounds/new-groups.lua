@@ -13,7 +13,7 @@ function NewGroups.refusal(tx, round, groups, ids, check)
         'groups.promptRef')
     end
   end
-  -- A prompt comes again in every epoch of a data set, each time as a group with another id.
+  -- A prompt comes again in every pass over a data set, each time as a group with another id.
   for position, step in ipairs(redis.call('ZMSCORE', tx.key:trainedGroups(round.job), unpack(ids))) do
     if step then
       return Reply.fail('DUPLICATE_GROUP', 'Group ' .. ids[position] .. ' was trained in step ' .. step
@@ -29,8 +29,8 @@ function NewGroups.refusal(tx, round, groups, ids, check)
   end
 end
 
--- Error for groups that do not fit beside the live samples, whose room is reserved, so that their tokens are not
--- refused. Nil when the groups fit.
+-- Error for groups that do not fit; nil when the groups fit. Room for the live samples is reserved, so that no token of
+-- a live sample is refused.
 function NewGroups.room_error(tx, round, groups, room)
   local page, live = 0, 0
   for _, group in ipairs(groups) do page = page + launched_of(round, group) * group.maxTokens * room.bytesPerToken end

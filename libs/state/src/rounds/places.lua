@@ -94,7 +94,8 @@ function Places.release_reserved(tx, round)
   if round.hasQuotas then Places.add_spare(tx, round, 1) end
 end
 
--- Makes places of domains that no group can take any more spare places. Only when all new groups were submitted.
+-- Makes spare places of the places that no group of their domain can take any more. Only when all new groups were
+-- submitted.
 function Places.release_domains(tx, round)
   if not round.hasQuotas then return end
   local fields = Hashes.all(hash_of(tx, round))
@@ -120,7 +121,7 @@ local function recount_live(tx, round, groups)
   for _, group in ipairs(groups) do Places.count_live(tx, round, group, 1) end
 end
 
--- Corrects reserved places and counts of live groups after a group was lost, which may have been pinned, or might have
+-- Corrects reserved places and counts of live groups after a loss: the lost group may have been pinned, or might have
 -- taken a place of its domain.
 function Places.mend(tx, round)
   if round.reservedGroups == 0 and not round.hasQuotas then return end

@@ -12,7 +12,7 @@ return function(tx, args)
   local known = Job.load(tx, args.job)
   local steps = known.stepsTrained
 
-  -- Domain -> {finished, censored}, each bin -> groups.
+  -- Groups by domain, then by finished or censored, then by bin.
   local function lengths_of(step)
     local lengths = {}
     for name, count in pairs(Hashes.all(tx.key:lengths(args.job, Format.integer(step)))) do

@@ -1,8 +1,8 @@
 --[[ Takes the report of a trainer about progress that Redis has lost. `groups`: groups trained in a step that Redis
 does not count as trained. Each group is taken out of its round or queue, its holders are stopped, and it counts as
-trained once, known or not. A round of that step or an earlier step that is not closed is cancelled: its other groups go
-to the long-tail queue. With the last page the step counts as trained. `groupIds`: ids to check; the unknown ids are
-returned. A repeat changes nothing.
+trained once, even if Redis does not know the group. A round of that step or an earlier step that is not closed is
+cancelled: its other groups go to the long-tail queue. With the last page the step counts as trained. `groupIds`: ids to
+check; the unknown ids are returned. A repeat changes nothing.
 ARGV[1] JSON: {job, trainerEpoch, takeoverId, newEpoch, stamp, step, groups, isLast, groupIds}: ReconcileArgs. Without a
   trainerEpoch a job that Redis has lost as a whole is created; a repeat with the same takeoverId gets the same epoch
 Reply: ReconcileAnswer

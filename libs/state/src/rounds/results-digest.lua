@@ -29,7 +29,7 @@ function ResultsDigest.digest_at(tx, round, position)
   return noted and noted.all
 end
 
--- Notes that a group was read to its end, after `position` other groups, whose running digest is `so_far`. Returns the
+-- Notes that a group was read to its end, after `position` other groups with the running digest `so_far`. Returns the
 -- running digest with the group.
 function ResultsDigest.note_read(tx, round, position, so_far, group_id, own)
   local list, all = tx.key:roundDigests(round.job, round.roundId), digest(so_far .. own .. group_id)
@@ -43,8 +43,8 @@ function ResultsDigest.note_read(tx, round, position, so_far, group_id, own)
   return all
 end
 
--- Reads a cursor, generation.position.samples.digest.digest of the samples; nil for another text. Without a cursor: the
--- beginning.
+-- Reads a cursor, generation.position.samples.digest.digest of the samples; nil for another text. Without a cursor
+-- reading starts at the first group.
 function ResultsDigest.parse_cursor(round, cursor)
   if not cursor then return { position = 0, samples = 0, all = first_digest(round), own = '' } end
   local made_in, position, samples, all, own = string.match(cursor, '^(%x+)%.(%d+)%.(%d+)%.(%x+)%.(%x*)$')

@@ -25,7 +25,7 @@ function Rewards.excluded(tx, round)
   return round.excludedGroups, round.excludedRequests
 end
 
--- True when a replacement is wanted and allowed, and a group is there that no other place waits for.
+-- True when a replacement is wanted and allowed, and there is a group that no other place needs.
 local function may_replace(tx, round, remaining)
   if round.equalRewards ~= 'replace' or not Round.takes_results(round) then return false end
   Round.read_rest(tx, round)

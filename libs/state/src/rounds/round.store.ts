@@ -72,8 +72,8 @@ const submit = transition<SubmitScriptArgs, SubmitAnswer & Partial<CheckedSubmis
 const results = transition<ResultsArgs & { maxBytes: number }, ResultsPage>('rounds/results');
 
 /**
- * The transitions of rounds and jobs: one script each, safe to repeat. Pages are the loop of the caller, so that any
- * replica can continue it.
+ * The transitions of rounds and jobs: one script each, safe to repeat. The caller loops over pages, so that any replica
+ * can continue the loop.
  */
 @Injectable()
 export class RoundStore extends createStoreClass({
@@ -103,7 +103,9 @@ export class RoundStore extends createStoreClass({
   /** Work of the sweep. A Redis with an older stamp than the last one seen of the pool has lost data. */
   due: transition<{ stamp?: string }, DueWork>('rounds/due'),
   listLongtail: transition<LongtailListRequest, LongtailListReply>('longtail/list'),
-  /** One page, sorted. `idleBeforeMs`: jobs whose trainer has sent nothing since then, and jobs being deleted. */
+  /**
+   * One page of jobs, sorted. `idleBeforeMs`: jobs whose trainer has sent nothing since then, and jobs being deleted.
+   */
   listJobs: transition<ListJobsRequest & { idleBeforeMs?: number }, ListJobsReply>('jobs/list'),
   jobStatus: transition<{ job: JobId; stamp?: string }, JobStatus>('jobs/status'),
 }) {

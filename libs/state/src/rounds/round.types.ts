@@ -71,9 +71,11 @@ export interface NewGroup extends Omit<GroupSubmission, 'prompt' | 'sampling' | 
   promptRef: string;
   /** Sampling parameters, as JSON. */
   sampling: string;
-  /** Hash of its prompt in the prompt memory. */
+  /** Hash of the prompt of the group in the prompt memory. */
   promptHash?: PromptHash;
-  /** Order of its requests in the pending queue (Dispatch of libs/policies); absent for the order of arrival. */
+  /**
+   * Order of the requests of the group in the pending queue (Dispatch of libs/policies); absent: the order of arrival.
+   */
   dispatch?: { expectedTokens: number; probes: boolean };
 }
 /** Fields of a group that the check of a submission needs. */
@@ -85,7 +87,7 @@ export type SubmitArgs = Omit<SubmitGroupsRequest, 'groups'>;
 export interface SubmitRoom {
   freeBytes: number;
   quotaBytes: number;
-  /** Reserved for each token a sample may have. */
+  /** Bytes reserved for each token that a sample may have. */
   bytesPerToken: number;
 }
 export interface SubmitAnswer extends SubmitGroupsReply {
@@ -98,7 +100,7 @@ export interface CheckedSubmission extends SubmitAnswer {
   /** Groups that are not stored yet. */
   fresh: GroupId[];
   dispatchOrder: DispatchOrder;
-  /** Lengths of their prompts in the prompt memory; empty for the order of arrival. */
+  /** Lengths of the prompts of the groups in the prompt memory; empty for the order of arrival. */
   known: RememberedPrompt[];
 }
 
@@ -117,7 +119,7 @@ export interface RewardArgs extends Omit<RewardGroupsRequest, 'groups'> {
   field: 'groups' | 'rewards';
 }
 export interface RewardAnswer extends RewardGroupsReply {
-  /** The round has all its groups, so the others must be cut. */
+  /** The round has all its groups, so all other groups must be cut. */
   completed: boolean;
 }
 export type CloseArgs = Omit<CloseRoundRequest, 'rewards' | 'remainingGroups'>;

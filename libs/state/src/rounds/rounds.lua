@@ -58,7 +58,7 @@ local function give_places(tx, round)
     if not group_id then return false end
     if given == PLACES_A_SCRIPT then return true end
     local group = Group.load(tx, round.job, group_id)
-    -- Groups behind an aborted group have their turn when the abort has taken it out.
+    -- Groups behind an aborted group have their turn when the abort has taken the aborted group out.
     if group and group.arrival <= round.abortedUpTo then return false end
     if group then
       Rounds.accept_group(tx, round, group)
@@ -82,7 +82,7 @@ function Rounds.review_round(tx, round)
   end
 end
 
--- Updates a round after a group has left it that was live, or that was to be given back to it.
+-- Updates a round that a group has left: a live group, or a group that was to be given back.
 function Rounds.review_left(tx, round)
   if Round.takes_results(round) then return Rounds.review_round(tx, round) end
   if round.cancelMode ~= 'drop' then Counts.add_settling(tx, round.job, -1) end

@@ -1,10 +1,10 @@
 --[[ Adds new groups to a round, with all their requests pending. With `check`, only answers whether the page may be
-added. A page of which a part was stored is finished even if the round was completed meanwhile: its rest is cut like
-other groups.
-ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, room, check, groups}: SubmitScriptArgs. With `check` at most 128
-  groups, whose groupId, digest, samples, maxTokens and promptHash suffice, and nothing is stored; without, about 32
-  requests in all, as many as the round launches. With `room`, live samples and the samples of the page, each with its
-  maxTokens, must fit
+added. If a part of a page was stored before the round was completed, the rest is stored too, and is cut like other
+groups.
+ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, room, check, groups}: SubmitScriptArgs
+  check    at most 128 groups, with groupId, digest, samples, maxTokens, promptRef and promptHash; nothing is stored.
+           Without `check`, about 32 launched requests in all
+  room     only with `check`: the live samples and the samples of the page, each with its maxTokens, must fit
 Reply: SubmitAnswer, with check also `fresh`: list of groupId that are not there yet, and, if the round has another
   order than arrival, `dispatchOrder` and `known`: the entries of their prompts in the prompt memory
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP,

@@ -1,8 +1,9 @@
 --[[ Takes one page of groups of the long-tail queue into a round that is opening; the last page opens it. Finished
 groups come first and are accepted; then groups that a bound pins to this step, each with a reserved place; then other
-groups, by the place of their first cut. Finished samples stay; other samples are pending again, with their tokens
-unless the round may not use these: its policy discards them, they are too old, or too much of the batch. Without
-surplus samples a group is trimmed to the samples it needs. A page ends with the group that makes it 32 requests.
+groups, by the place of their first cut. Finished samples stay. Other samples are pending again, with their tokens,
+unless the policy of the round discards the tokens, or the tokens are too old or too much of the batch. In a round
+without surplus samples a group is trimmed to the samples it needs. A page ends with the group that brings it to 32
+requests.
 ARGV[1] JSON: {job, roundId, stamp}: the stamp of the reply that opened the round, or absent
 Reply: TakeAnswer; takenGroups so far
 Errors: GENERATION_CHANGED, ROUND_NOT_FOUND. Events: round.progressed, round.completed, round.settled, request.lost.

@@ -91,8 +91,8 @@ local function named_server(tx, item)
   return Servers.has_room(tx, named) and Restrictions.fits(tx, named, item) and named or nil
 end
 
--- Whether the session may leave its server when this has more leases than another server plus the margin; not when its
--- context is so long that another prefill costs more.
+-- Whether a session may leave its server when this server has more leases than another server plus the margin. A
+-- session with a long context stays, because another prefill would cost more.
 local function may_leave(tx, item)
   local longest = Settings.number(tx, 'affinityBreakMaxContextTokens')
   return Settings.get(tx, 'affinityBreakMargin') and not (longest and (item.contextTokens or 0) > longest)

@@ -32,7 +32,7 @@ local REQUEST_FIELDS = { 'acquireId', 'requestId', 'sessionId', 'groupId', 'cont
 local NUMBERS = { 'affinityBreakMargin', 'affinityBreakMaxContextTokens', 'groupAffinityCap', 'groupSpreadBelowTokens',
   'groupSpreadAboveKvUse' }
 
--- All inputs of the choice, as they are before it.
+-- All inputs of the choice, as they are before the choice.
 function DecisionSnapshot.take(tx, item, bound, named)
   local held = Affinity.group_leases(tx, item)
   Servers.write_scores(tx)

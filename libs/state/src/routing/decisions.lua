@@ -52,8 +52,8 @@ function Decisions.read_line(line)
   }
 end
 
--- The decision of this lease while it is in the ring, which has each sequence once. Otherwise nil; also nil when the
--- lease was moved to another server since.
+-- The decision of this lease. Nil when the ring has lost it, or when the lease was moved to another server since. The
+-- ring has each sequence once.
 function Decisions.recorded(tx, lease)
   local seq = lease.seq
   local last = redis.call('LINDEX', tx.key.decisions, -1)

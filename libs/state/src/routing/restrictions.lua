@@ -1,5 +1,5 @@
--- Restrictions of an acquire to certain servers, and the lanes in which restricted acquires wait: one lane for each
--- different restriction, so that no waiter that cannot use a server delays a waiter that can.
+-- Restrictions of an acquire to certain servers, and the lanes in which restricted acquires wait. Each different
+-- restriction has a lane, so that a waiter that cannot use a server delays no waiter that can.
 local Restrictions = {}
 
 local MAX_LANES = 128

@@ -44,7 +44,7 @@ end
 -- Orders of the servers that fit a restriction, see narrow.lua: restriction -> zset.
 function Tx.fields.narrowed_orders() return {} end
 
--- Discards the orders, for a change other than a choice that has moved servers.
+-- Discards the orders after servers have moved, unless a choice has moved them.
 function Scores.forget_order(tx)
   tx.order = nil
   if not rawget(tx, 'narrowed_orders') then return end
@@ -79,7 +79,8 @@ function Scores.withdraw(tx, server_id)
   if tx.next_policy then redis.call('ZREM', tx.key.nextEligible, server_id) end
 end
 
--- Adds a server that takes leases to the index of weight versions, or removes it: the newest version is read there.
+-- Adds a server that takes leases to the index of weight versions, or removes another server. The index gives the
+-- newest version.
 function Scores.place_version(tx, server, takes_leases)
   if takes_leases then
     redis.call('ZADD', tx.key.serverVersions, Format.integer(server.weightVersion), server.id)

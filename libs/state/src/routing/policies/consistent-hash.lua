@@ -1,8 +1,8 @@
--- The first server with room clockwise from the hash of the session, else the group, else the request. A server has
--- points on the ring by its weight.
+-- Chooses the first server with room clockwise from the hash of the session, else the group, else the request. A server
+-- has points on the ring by its weight.
 local ConsistentHash = { branch = 'hash' }
 
-local POINTS_PER_WEIGHT, MAX_POINTS = 64, 1024 -- of one server
+local POINTS_PER_WEIGHT, MAX_POINTS = 64, 1024 -- points of one server
 local POINTS_PER_PAGE, POINTS_PER_LATER_PAGE = 8, 256
 
 function ConsistentHash.score(_, server) return Loads.weighed(server.load, server) end
@@ -43,7 +43,7 @@ local function point_of(tx, name)
   return Servers.get(tx, id), tonumber(index), id
 end
 
--- Server of the first of these points whose server is in the zset and has room, or nil.
+-- Server of the first of these points with a server that is in the zset and has room; or nil.
 local function first_point_in(tx, zset, points)
   local ids = {}
   for index, point in ipairs(points) do ids[index] = string.match(point, '^(.*)#%d+$') end

@@ -1,4 +1,4 @@
--- Fewest leases, by weight.
+-- Chooses the server with the fewest leases, by weight.
 local LeastInflight = {}
 
 function LeastInflight.score(_, server) return Loads.weighed(server.load, server) end

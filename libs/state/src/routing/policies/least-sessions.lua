@@ -1,5 +1,5 @@
--- Fewest sessions bound to the server, by weight; a lease without a session counts as a session of a single turn. The
--- stored count is added to the load: 1 for each bound session, -1 for each lease of a session.
+-- Chooses the server with the fewest bound sessions, by weight; a lease without a session counts as a session of a
+-- single turn. The stored count is added to the load: 1 for each bound session, -1 for each lease of a session.
 local LeastSessions = { goes_by = 'sessions' }
 
 local function sessions_of(tx, server)

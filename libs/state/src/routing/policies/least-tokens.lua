@@ -1,4 +1,5 @@
--- Fewest tokens, by weight: context tokens of the server's leases, and tokens that it reported as not yet prefilled.
+-- Chooses the server with the fewest tokens, by weight: context tokens of its leases, and tokens that it reported as
+-- not yet prefilled.
 local LeastTokens = { goes_by = 'tokens' }
 
 local function tokens_of(tx, server)

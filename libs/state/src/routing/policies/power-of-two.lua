@@ -1,4 +1,4 @@
--- The less loaded of two servers that are drawn as by `random`; the first of them when their loads are equal.
+-- Chooses the less loaded of two servers that are drawn as by `random`; the first of them when their loads are equal.
 local PowerOfTwo = { branch = 'hash', score = LeastInflight.score }
 
 function PowerOfTwo.candidates(tx, item)

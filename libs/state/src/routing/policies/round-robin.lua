@@ -1,10 +1,10 @@
--- By turns: each lease moves a server's turn on by 1 / weight. A server that was away, or is new, starts at the turn
--- that the other servers have reached.
+-- Chooses by turns: each lease moves a server's turn on by 1 / weight. A server that was away, or is new, starts at the
+-- turn that the other servers have reached.
 local RoundRobin = { branch = 'round-robin' }
 
 local TURN = 4096 -- a turn of a server of weight 1
--- Room beside a turn for the last choice. Exact for 2^25 turns of each server; then, little by little, equal turns go
--- by id.
+-- Room beside a turn for the last choice. Turns are exact for 2^25 turns of each server; beyond that, more and more
+-- equal turns go by id.
 RoundRobin.unit = 65536
 
 local function turn_reached(tx)
@@ -18,8 +18,8 @@ function RoundRobin.score(tx, server)
   return math.max(server.turn, turn_reached(tx))
 end
 
--- Moves the turn of the server on; leases under other policies do not. `reached`: the lowest turn of all servers with
--- room.
+-- Moves the turn of the server on; leases under other policies do not move turns. `reached`: the lowest turn of all
+-- servers with room.
 function RoundRobin.on_grant(tx, server, reached)
   if reached and reached > turn_reached(tx) then
     tx.virtual_turn = reached
