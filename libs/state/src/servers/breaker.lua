@@ -6,9 +6,9 @@
 --   probes, unless fewer than half of the watched servers would be left, or none.
 -- silent: callers of the server get no tokens (signs.lua). The server is suspect as after failures, and its leases are
 --   expired, so that calls move; twice as long with each silence in a row.
--- After these pauses the server gets one lease; if this call has not ended badly within TRIAL_MS, the server gets other
--- leases, after a silence only one at a time until a call got a token. One more failure then breaks the server again. A
--- finished call ends the trouble.
+-- After these pauses the server gets one lease. If this call has not ended badly within TRIAL_MS, the server gets other
+-- leases; after a silence it gets only one at a time until a call has got a token. One more failure then breaks the
+-- server again. A finished call ends the trouble.
 local Breaker = {}
 
 local FAILURES, OPEN_MS = 5, 10000
@@ -78,8 +78,8 @@ local function note_failure(tx, server, trouble, most)
   return true
 end
 
--- Breaks a server whose callers get no tokens, if it may be broken. True when it was: its leases are expired under the
--- new epoch. A server that takes no leases anyway may always be broken.
+-- Breaks a server whose callers get no tokens, if the server may be broken; its leases are expired under the new epoch.
+-- True when the server was broken. A server that takes no leases may always be broken.
 function Breaker.note_silence(tx, server, new_epoch)
   if Servers.is_usable(tx, server) and not may_break(tx, server) then return false end
   local trouble = server.trouble or new_trouble()

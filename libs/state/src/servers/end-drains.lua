@@ -5,7 +5,7 @@ Reply: RemovedServers
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
-  local STAYS_AWAY_MS = 3600000 -- of a removed server that a list still finds, unless it starts again
+  local STAYS_AWAY_MS = 3600000 -- for so long a list does not register the server again, unless it starts again
   local removed = {}
   local from = args.cursor or 0
   local page = redis.call('ZRANGE', tx.key.drainingServers, from, from + PAGE - 1, 'WITHSCORES')

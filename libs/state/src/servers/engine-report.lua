@@ -1,8 +1,9 @@
 -- The report of an engine, beside its registration. A later start than the known start, or a list of models that shares
--- no name with the known list, is a restart: a new epoch, whose weights are unknown until they are named, and which
--- takes no leases until the engine has described itself. A reported weight version counts if it has changed, and only
--- if the stored report is still the one known at the probe, so that a late report undoes no later report. The first
--- report of a start whose weights a trainer has named is only stored. A failure does not change the stored report.
+-- no name with the known list, is a restart: the server gets a new epoch, its weights are unknown until they are named,
+-- and it takes no leases until the engine has described itself. A reported weight version counts if it differs from the
+-- report that was known at the probe and that report is still stored, so that a late report undoes no later report. The
+-- first report of a start whose weights a trainer has named is only stored. A failure does not change the stored
+-- report.
 local EngineReport = {}
 
 -- The seconds of an instanceId `started-<seconds>`, of an engine that reports no instance id.
@@ -32,7 +33,7 @@ local function restart_server(tx, server, new_epoch)
   Servers.set_lacks(tx, server.id, '')
   server.lacks = nil
   Models.set(tx, server.id, '')
-  -- A new start has filled no cache, and no change of weights has reached it.
+  -- A new start has filled no cache, and no change of weights has reached the engine.
   ServerHash.change(tx, server.id, { cache = false })
   ServerWeights.set_version(tx, server, 0)
 end
@@ -60,9 +61,11 @@ function EngineReport.describe(tx, server, model)
   Servers.begin_slow_start(tx, server)
 end
 
--- `report`: {startedAtSeconds?, weightVersion?, knownWeightVersion?, models?}; weightVersion below 0: the engine has no
--- number for its weights; knownWeightVersion: the previous report, read before the engine was probed; models: one a
--- line. True for a restart.
+-- Applies a report; true for a restart. `report`:
+--   startedAtSeconds     optional
+--   weightVersion        optional; below 0: the engine has no number for its weights
+--   knownWeightVersion   optional: the previous report, read before the engine was probed
+--   models               optional: one a line
 function EngineReport.apply(tx, server, report, new_epoch)
   local started_at, version = report.startedAtSeconds, report.weightVersion
   local of_engine = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion')

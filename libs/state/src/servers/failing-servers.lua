@@ -33,10 +33,10 @@ end
 -- Ends the row of failures: a call has finished, or the start of the server is over.
 function FailingServers.forget(tx, server_id) redis.call('HDEL', tx.key.failingServers, server_id) end
 
--- True while more than half of the watched servers fail calls of other prompts than this request's. A server counts
--- once it was heard after its first failure: one that died of a request fails all its calls, and says nothing about
--- other servers. Of many failing servers a sample stands for all, since every request of a large pool may ask at once.
--- The second value is true if only an answer of the servers to a probe is missing.
+-- True while more than half of the watched servers fail calls of other prompts than the prompt of this request. A
+-- failing server counts once it was heard after its first failure: a server that died of a request fails all its calls,
+-- and says nothing about other servers. A sample stands for all failing servers, since every request of a large pool
+-- may ask at once. The second value is true if only answers of servers to a probe are missing.
 function FailingServers.are_most(tx, request_id)
   local watched = redis.call('ZCARD', tx.key.watchedServers)
   local noted = redis.call('HLEN', tx.key.failingServers)

@@ -4,7 +4,7 @@ Reply: ListServersReply
 Errors: SERVER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
-  local PAGE = 64 -- with all they may have, 64 servers are half a message; a small set is scanned at once, at most 128
+  local PAGE = 64 -- 64 servers with long texts are half a message; a scan returns a small set whole, up to 128
   local now = tx.now
   local page, cursor
   if args.serverId then

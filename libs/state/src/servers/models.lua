@@ -23,7 +23,7 @@ function Tx.fields.model_lists(tx)
   return lists
 end
 
--- `names`: false for a list that is not known, which may have any model. SGLang names an adapter `<model>:<adapter>`.
+-- `names`: false for an unknown list, which may have any model. SGLang names an adapter `<model>:<adapter>`.
 function Models.has(names, model)
   if not names then return true end
   local adapter = string.match(model, '^[^:]*:(.+)$')

@@ -1,7 +1,7 @@
 --[[ Checks one page of the leases of a server's current epoch: leases of expired worker epochs are returned, and every
 live holder is asked for a sync, which returns leases that the holder does not have. Leases that a live worker epoch may
 still hold are not changed here. New room goes to waiters.
-ARGV[1] JSON: {serverId; epoch: only while this is its epoch, or absent; cursor: string}
+ARGV[1] JSON: {serverId; epoch: the call applies only to this epoch, or absent; cursor: string}
 Reply: ReconciledPage
 A repeat returns no lease twice; it asks again for a sync that is under way already.
 Errors: SERVER_NOT_FOUND, FENCED.

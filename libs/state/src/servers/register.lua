@@ -4,15 +4,18 @@ instanceId starts a new epoch, and expires leases and sessions. A new start is `
 itself (servers/update) or it sends heartbeats. New room goes to waiters.
 ARGV[1] JSON: {serverId, endpoint, writtenEndpoint, dialect, maxInflight, weight, weightVersion, instanceId, model,
   capabilities, labels, probe, lacks, models, discovered, listedAs, registrationId, newEpoch}: ServerRegistration,
-  capabilities and labels as JSON texts, models one a line. An engine that is listed as another engine than before is a
-  new start, whatever its instanceId; being listed ends a withholding or drain that the list began. An id stays with the
-  address of its server: another start at another address gets the id only when the server is silent, failed or leaves,
-  or has not answered yet. Without a weightVersion the version stays for the same start of the server, else it is 0; a
-  discovered server takes only its first weightVersion from the call, later the probes read it. A server that is not
-  probed, since only its callers can reach it, is ready at once. So is a discovered server, whose engine the list has
-  just asked. A known server keeps its settings when it is discovered, and a server whose drain has ended stays away
-  until it is registered by name or starts again; a start (`started-<seconds>`) that is not later than the known start
-  is no new start, since any of several processes behind one address may have answered
+  capabilities and labels as JSON texts, models one a line
+  serverId        stays with the address of its server: another start at another address gets the id only when the
+                  server is silent, failed or leaves, or has not answered yet
+  instanceId      a start (`started-<seconds>`) that is not later than the known start is no new start, since any of
+                  several processes behind one address may have answered
+  weightVersion   absent: the version stays for the same start of the server, else it is 0; a discovered server takes
+                  only its first version from the call, later the probes read it
+  probe           false: only callers can reach the server, which is ready at once
+  discovered      the server is ready at once, since the list has just asked its engine. A known server keeps its
+                  settings. A server whose drain has ended stays away until it is registered by name or starts again
+  listedAs        an engine that is listed as another engine than before is a new start, whatever its instanceId; being
+                  listed ends a withholding or drain that the list began
 A cordon or drain that was requested by name outlives a restart of the server. A fenced server stays failed until it
 starts again. The engine of a server that was not registered is resumed once, in case Redis has lost its pause.
 Reply: RegisteredServer; a server that stays away has the state `removed` and an empty epoch
@@ -34,7 +37,7 @@ local function registrations_of(tx, id)
   return stored[1] and cjson.decode(stored[1]) or {}, stored[2]
 end
 
--- Stores a registration, and the one before among the former ones.
+-- Stores a registration; the last registration becomes a former registration.
 local function note_registration(tx, id, registration_id, former, last)
   if last and last ~= registration_id then table.insert(former, last) end
   if #former > FORMER_KEPT then table.remove(former, 1) end

@@ -1,4 +1,4 @@
---[[ Stores the loads that engines reported, with the time. A count of tokens that has changed since the report before
+--[[ Stores the loads that engines reported, with the time. A count of tokens that has changed since the previous report
 is a sign of life (signs.lua). When the pool adapts the concurrency of its servers, one report of a server in each
 adaptIntervalMs is returned for a decision, to one replica only; no decision is made here.
 ARGV[1] JSON: {reports: list of LoadReport, at most 128}

@@ -5,9 +5,9 @@ local ServerHash = {}
 -- Short name of a list of models in an index entry.
 function ServerHash.digest_models(text) return string.sub(redis.sha1hex(text), 1, 8) end
 
--- Index entries of a server, by which restrictions find it: `@<weight version>|<missing features>`, with `|<digest>` if
--- its models are known, of which a pool has few; and `<name>=<value>` for each label. For each index entry there is a
--- set of the servers that have it.
+-- Index entries of a server, by which restrictions find the server: `@<weight version>|<missing features>`, with
+-- `|<digest>` if its models are known (a pool has few different lists of models); and `<name>=<value>` for each label.
+-- Each index entry has a set of its servers.
 function ServerHash.index_entries_of(tx, id)
   local server = ServerHash.read(tx, id)
   if not server then return {} end
@@ -69,7 +69,7 @@ function ServerHash.delete(tx, id)
 end
 
 -- Whether the server takes leases, apart from the weight-version gate (is_quarantined in servers.lua). A suspect server
--- that is held does: most servers went silent together, so the cause is not the server.
+-- that is held takes leases: most servers went silent together, so the cause is not the server.
 function ServerHash.takes_leases(server)
   if server.cordoned or server.withheld or server.drainUntilMs then return false end
   return server.state == 'ready' or (server.state == 'suspect' and server.held)
@@ -83,7 +83,7 @@ function ServerHash.is_paused(tx, server)
   return trouble.untilMs > tx.now or (trouble.isSilent and not trouble.isUntried and server.load > 0) or false
 end
 
--- The server as its record has it, without its load; nil for an unknown one.
+-- The server as its record has it, without its load; nil for an unknown server.
 function ServerHash.read(tx, id)
   local packed = redis.call('HGET', tx.key.serverRecords, id)
   return packed and ServerRecord.unpack(id, packed) or nil

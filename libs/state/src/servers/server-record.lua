@@ -3,22 +3,32 @@
 -- then a line break and the instanceId.
 local ServerRecord = {}
 
--- Place in STATES; 1 or 0 for held; the sum of 1 for cordoned, 2 for withheld (no source lists its engine as ready) and
--- 4 while the engine must empty its prefix cache before its weights count (ServerWeights.await_reset); 1 or 0 for not
--- probed; maxInflight, weight, weightVersion; limit, startedAtMs and drainUntilMs, 0 for none; epoch.
+-- Values of FORMAT, in order:
+--   state              place in STATES
+--   held               1 or 0
+--   flags              the sum of 1 for cordoned, 2 for withheld (no source lists its engine as ready) and 4 while the
+--                      engine must empty its prefix cache before its weights count (ServerWeights.await_reset)
+--   not probed         1 or 0
+--   maxInflight, weight, weightVersion
+--   limit, startedAtMs, drainUntilMs   0 for none
+--   epoch
 local FORMAT = '<BBBBdddddds'
 local EPOCH_AT = 53 -- byte at which the epoch begins; it has neither a quote nor a line break
--- Failed calls in a row, pauses in a row, the time before which it takes no new leases (0: none), and the sum of 1 if
--- one call is to show then whether it serves again and 2 if its callers got no tokens. See breaker.lua.
+-- Values of TROUBLE (breaker.lua), in order:
+--   failures           failed calls in a row
+--   refusals           pauses in a row
+--   untilMs            the time before which the server takes no new leases; 0 for none
+--   flags              the sum of 1 if one call then has to show whether the server serves again, and 2 if its callers
+--                      got no tokens
 local TROUBLE, TROUBLE_FORMAT = '^(%d+)|(%d+)|(%d+)|(%d)', '%.0f|%.0f|%.0f|%d'
-local QUOTE, SALT = 34, 115 -- bytes: the JSON begins with the first; the second is in WEIGHTS
+local QUOTE, SALT = 34, 115 -- bytes: QUOTE begins the JSON; SALT may be in WEIGHTS
 local STATES = { 'pending', 'ready', 'suspect', 'failed' }
 local DESCRIBED = { 'epoch', 'weightVersion', 'endpoint', 'dialect', 'model' }
 -- Last member of the JSON object, always of the same length, so that every choice finds it at once: when the weights
 -- were last reported (WeightClock), and how the cache is kept free of entries of other weights (CACHES). Absent in
 -- records of earlier versions.
 local WEIGHTS, WEIGHTS_MARK = ',"weights":"%013.0f%s"}', 119 -- byte: the w of its name
-local WEIGHTS_BYTES, NAME_BYTES, TIME_BYTES = 28, 3, 13 -- of WEIGHTS; up to that w; of the time
+local WEIGHTS_BYTES, NAME_BYTES, TIME_BYTES = 28, 3, 13 -- length of WEIGHTS, of its start up to that w, and of the time
 
 -- Kinds of engine caches: entries are kept apart by a salt of each request, or a route empties the cache.
 ServerRecord.CACHES = { salt = 's', reset = 'r', none = '-' }

@@ -2,11 +2,11 @@
 -- is kept free of entries of other weights.
 local ServerWeights = {}
 
--- Returns two booleans, unknown and stale. Unknown: the engine may hold a part of new weights, since a change of
--- weights ended at its deadline or a load failed, and the server was not reported since the change started or the load
--- failed. Stale: the weights are known, but the engine must empty its prefix cache first: it has refused to, or it has
--- no salts and a change has started since the last report. No lease is granted while a change is under way, so the
--- cache is emptied after its end.
+-- Returns two booleans, unknown and stale. Unknown: the engine may hold a part of new weights. A change of weights
+-- ended at its deadline, or a load failed, and the server was not reported since the change started or the load failed.
+-- Stale: the weights are known, but the engine must empty its prefix cache first, because it has refused to, or because
+-- it has no salts and a change has started since the last report. No lease is granted while a change is under way, so
+-- the cache is emptied after its end.
 function ServerWeights.state(tx, server)
   local is_awaited = server.awaitsReset or false
   local unknown_before, began = Settings.number(tx, 'weightsUnknownBeforeMs'), Settings.number(tx, 'weightsBeganMs')
@@ -46,7 +46,7 @@ function ServerWeights.restore_version(tx, server, version)
 end
 
 -- Notes that the engine has weights of this version, but has not emptied its prefix cache. The server takes no leases
--- until the cache is empty, for which the load-balancer asks again at each probe.
+-- until the cache is empty. The load-balancer asks the engine again at each probe.
 function ServerWeights.await_reset(tx, server, version)
   server.awaitsReset = true
   ServerHash.change(tx, server.id, { weightsAtMs = WeightClock.next(tx), awaitsReset = true })
@@ -67,7 +67,7 @@ function ServerWeights.confirm_reset(tx, server, began)
   ServerWeights.set_version(tx, server, version)
 end
 
--- Sets how the prefix cache of an engine is kept free of entries of other weights; `capabilities`: its JSON text.
+-- Sets how the prefix cache of an engine is kept free of entries of other weights. `capabilities`: JSON text.
 function ServerWeights.set_cache(tx, id, capabilities)
   local can = cjson.decode(capabilities)
   local cache = can.cacheSalt and ServerRecord.CACHES.salt or can.prefixCacheReset and ServerRecord.CACHES.reset

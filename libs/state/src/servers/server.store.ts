@@ -27,7 +27,7 @@ import type { WaiterAnswers } from '../leases/grants';
 interface Found {
   /** Features that the engine lacks, separated by commas. */
   lacks?: string;
-  /** Models and adapters that its engine lists. */
+  /** Models and adapters that the engine lists. */
   models?: readonly string[];
 }
 /** A registration with its defaults filled in. */
@@ -58,13 +58,13 @@ export interface ServerUpdate extends UpdateServerRequest, Found {
   /** The engine has emptied its prefix cache, as asked by `weights/stale-cache` with this `beganMs`. */
   emptiedSinceMs?: number;
 }
-/** Report of an engine. A later start than the known one, or other models, is a restart with unknown weights. */
+/** Report of an engine. A later start than the known start, or other models, is a restart with unknown weights. */
 export interface EngineReport {
   /** Start of the engine by its own clock, seconds. */
   startedAtSeconds?: number;
   /**
-   * Version of its weights. It counts if it has changed, unless another version was stored meanwhile. -1: the engine
-   * reports no number.
+   * Version of the engine's weights. A changed version counts, unless another version was stored meanwhile. -1: the
+   * engine reports no number.
    */
   weightVersion?: number;
   /** Models and adapters that the engine lists. */
@@ -83,7 +83,9 @@ export interface HeartbeatResult extends WaiterAnswers, Pick<ServerHeartbeatRepl
 export interface ReviewLimits {
   suspectAfterMs: number;
   failedAfterMs: number;
-  /** Time without tokens after which a server counts as hung. Absent or 0: a server that answers probes never does. */
+  /**
+   * Time without tokens after which a server counts as hung. Absent or 0: a server that answers probes is never hung.
+   */
   silentAfterMs?: number;
 }
 export interface ReviewedServers extends WaiterAnswers {
@@ -195,7 +197,7 @@ export class ServerStore extends createStoreClass({
     return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds: [serverId], ...fields });
   }
 
-  /** Records that at most 128 servers answered a probe. Pending and failed ones are returned as `unproven`. */
+  /** Records that at most 128 servers answered a probe. Pending and failed servers are returned as `unproven`. */
   recordProbes(pool: string, serverIds: ServerId[]): Promise<HeartbeatResult> {
     return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds });
   }

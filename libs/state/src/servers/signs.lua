@@ -1,7 +1,7 @@
 -- Signs of life of engines, which show more than health checks. `serverSigns` has for each server the latest time up to
 -- which its silence is explained: a caller got a token then, or the server's own count of tokens changed; a long prompt
 -- without a token explains later times too. A server whose callers get no tokens for longer is in `silentServers` for
--- as long as the report is valid; servers/review decides about it.
+-- as long as the report is valid; servers/review decides about the server.
 local Signs = {}
 
 local PAGE = 128

@@ -2,15 +2,19 @@
 room goes to waiters.
 ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, model, models, isDescribed,
   weightsUnknown, epoch, report, newEpoch, cordoned, deadlineMs, listedAs, withheld, pendingVersion, emptiedSinceMs}:
-  ServerUpdate, labels and capabilities as JSON texts, models one a line. With weightsUnknown the server gets no leases
-  until its weights are reported. With pendingVersion, a weight version whose engine has not emptied its prefix cache,
-  the server gets no leases until a weightVersion, or emptiedSinceMs: the engine has emptied the cache, and the last
-  change of weights had started then (0: there was none). A restart by `report` starts the epoch newEpoch. With
-  isDescribed the engine has just described itself in its dialect, which makes a pending or failed server ready unless
-  it is fenced. A cordoned server gets no new leases; cordoned false also ends a drain. With deadlineMs, from now on,
-  the server gets no new leases and is removed with its last lease, or at the deadline with all its leases; a repeat can
-  only make the deadline earlier. listedAs: the change comes from the list of engines, and only for the engine that is
-  listed as this; a withheld server gets no new leases
+  ServerUpdate, labels and capabilities as JSON texts, models one a line
+  weightsUnknown   the server gets no leases until its weights are reported
+  pendingVersion   weight version of an engine that has not emptied its prefix cache: the server gets no leases until a
+                   weightVersion or emptiedSinceMs
+  emptiedSinceMs   the engine has emptied its cache; start of the last change of weights at that time, 0 for none
+  report           a restart starts the epoch newEpoch
+  isDescribed      the engine has just described itself in its dialect; a pending or failed server is ready unless it is
+                   fenced
+  cordoned         the server gets no new leases; false also ends a drain
+  deadlineMs       from now on: the server gets no new leases and is removed with its last lease, or at the deadline
+                   with all its leases; a repeat can only make the deadline earlier
+  listedAs         the change comes from the list of engines, and only for the engine that is listed as this
+  withheld         the server gets no new leases
 Reply: ServerChange
 Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]

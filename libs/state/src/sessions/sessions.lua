@@ -29,7 +29,7 @@ function Sessions.save(tx, session_id, binding)
   redis.call('HSET', tx.key.sessions, session_id, BindingRecord.pack(binding))
 end
 
--- Changes the session count of a server's epoch: by 1 for a session more, or for a lease of a session less; see
+-- Changes the session count of a server's epoch: by 1 for one more session or one less lease of a session; see
 -- routing/policies/least-sessions.lua.
 function Sessions.count(tx, server_id, epoch, change)
   if epoch == BindingRecord.NO_EPOCH then return end

@@ -1,10 +1,10 @@
---[[ Does one page of a restore of a job from a snapshot. The first page fences the trainer before; then the long-tail
-queue is emptied, aborts that wait for groups of the job and groups that were dropped since are forgotten, the saved
-groups are restored, and the last page sets counters and counts. Groups submitted after the snapshot are forgotten: they
-are to be submitted again.
-A page ends with the group that makes it 32 requests.
+--[[ Does one page of a restore of a job from a snapshot. The first page fences the earlier trainer. The next pages
+empty the long-tail queue, forget aborts that wait for groups of the job and groups that were dropped since the
+snapshot, and restore the saved groups. The last page sets counters and counts. Groups submitted after the snapshot are
+forgotten: the trainer has to submit them again.
+A page ends with the group that brings it to 32 requests.
 ARGV[1] JSON: {job, tag, trainerEpoch, stamp, newEpoch}: RestoreJobRequest. The first page starts the epoch newEpoch;
-  without a trainerEpoch each call does, and the trainer before is fenced as by a takeover
+  without a trainerEpoch each call starts its newEpoch, and the earlier trainer is fenced as by a takeover
 Reply: RestoreSnapshotPage; stepsTrained, submittedGroups and groups as in the snapshot. `restoring`: call again.
   `restored`: a repeat gets the same reply until the job has changed
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, SNAPSHOT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING.
@@ -103,8 +103,8 @@ return function(tx, args)
     return cursor == '0'
   end
 
-  -- Each phase does a part of the page and returns the next phase when it is done. A replica of the release before may
-  -- continue a restore that this release has started, so it must know the phases.
+  -- Each phase does a part of the page and returns the next phase when it is done. A replica of the previous release
+  -- may continue a restore that this release has started, so the previous release must know the phases.
   local phases = {}
 
   function phases.empty()

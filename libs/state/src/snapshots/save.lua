@@ -1,8 +1,8 @@
 --[[ Saves one page of the state of a job between two rounds: its long-tail queue with requests and segments (payloads
 by reference, which the snapshot owns from then on), its counters and counts. The snapshot is complete with its last
-page; then only the last two snapshots are kept, or `keep` of them. When a group was dropped between two pages, the save
+page; then only the last `keep` snapshots are kept, by default two. When a group was dropped between two pages, the save
 starts again.
-A page ends with the group that makes it 32 requests.
+A page ends with the group that brings it to 32 requests.
 ARGV[1] JSON: {job, trainerEpoch, stamp, tag, keep}   stamp of the trainer, and number of snapshots; or absent
 Reply: SaveSnapshotPage; a repeat for a complete snapshot gets the same reply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED,

@@ -20,7 +20,10 @@ export interface RestoreSnapshotPage extends RestoreJobReply {
   retired: boolean;
 }
 
-/** Saves and restores the state of a job between two rounds, by tag: one script a page, which any replica continues. */
+/**
+ * Saves and restores the state of a job between two rounds, by tag. A page is one script; any replica may do the next
+ * page.
+ */
 @Injectable()
 export class SnapshotStore extends createStoreClass({
   /** Saves one page; call again while it is `saving`. */

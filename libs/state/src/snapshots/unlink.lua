@@ -1,4 +1,5 @@
---[[ Deletes one page of the snapshots that are no longer kept. A page ends with the group that makes it 32 requests.
+--[[ Deletes one page of the snapshots that are no longer kept. A page ends with the group that brings it to 32
+requests.
 Reply: more   boolean
 Flags: allow-oom ]]
 return function(tx)

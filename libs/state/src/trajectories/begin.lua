@@ -1,5 +1,5 @@
---[[ Starts a turn of a recorded session. A repeat of a turn replaces it, and from then on only the repeat may record
-the turn. A turn is identified by its request; a request without an id of its client only until the turn is recorded.
+--[[ Starts a turn of a recorded session. A repeat replaces the turn, and from then on only the repeat may record the
+turn. A request identifies its turn; a request without an id from its client does so only until the turn is recorded.
 ARGV[1] JSON: {id, tokenId, identity, generation, hasOwnId, stamp?}   strings; hasOwnId: boolean; stamp: the latest that
         the caller has seen of the pool
 Reply: job       of the session; absent if the session is not recorded

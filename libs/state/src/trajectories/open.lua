@@ -1,7 +1,9 @@
 --[[ Starts the trajectory of a session, unless there is one.
-ARGV[1] JSON: {id, about, isDrawn?, sampling?, stamp?}   strings; about: JSON; isDrawn: boolean, no session had this id
-        before; sampling: JSON, sampling parameters of all requests of the session, which replace earlier ones of the
-        same token; stamp: the latest that the caller has seen of the pool
+ARGV[1] JSON: {id, about, isDrawn?, sampling?, stamp?}   strings
+  about      JSON
+  isDrawn    boolean: no session had this id before
+  sampling   JSON: sampling parameters of all requests of the session, which replace earlier ones of the same token
+  stamp      the latest that the caller has seen of the pool
 Reply: about           the session, as the first call described it
        made            boolean: this call has started the trajectory
        samplingAgeMs   with `sampling`: how long ago the first session of the pool got sampling parameters

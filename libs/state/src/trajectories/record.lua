@@ -1,8 +1,13 @@
 --[[ Records a turn that has ended. The payload of a turn that is not recorded is freed.
-ARGV[1] JSON: {id, turn, generation, ref, record, sequence, parent?, parentSequence?, stamp?}   id: string; turn:
-        number; generation: its holder; ref: of the payload; record: JSON; sequence: tokens|digest|generation;
-        parent: number of the turn that this turn extends, and its sequence; stamp: the latest that the caller has seen
-        of the pool
+ARGV[1] JSON: {id, turn, generation, ref, record, sequence, parent?, parentSequence?, stamp?}   strings
+  turn             number
+  generation       holder of the turn
+  ref              reference of the payload
+  record           JSON
+  sequence         tokens|digest|generation
+  parent           number of the turn that this turn extends
+  parentSequence   sequence of the parent
+  stamp            the latest that the caller has seen of the pool
 Reply: outcome   `recorded`; `replaced`: a repeat holds the turn, or later turns extend its first record; `deleted`: the
                  session was deleted; `changed`: the parent has another record now, find the parent again
        stamp     of the pool

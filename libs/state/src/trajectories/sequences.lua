@@ -1,4 +1,5 @@
---[[ The tokens of each recorded turn, prompt included: a later turn extends it if its prompt begins with these tokens.
+--[[ The tokens of each recorded turn, prompt included. A later turn extends a turn if its prompt begins with these
+tokens.
 ARGV[1] JSON: {id}   string
 Reply: sequences   list of texts `tokens|digest|generation` by turn; empty for a turn without a record
 Flags: no-writes ]]

@@ -1,20 +1,23 @@
--- The recorded turns of sessions: one hash for each session, whose `id` is a hash of its name. Fields of the session:
+-- The recorded turns of sessions: one hash for each session; `id` is a hash of the name of the session. Fields of the
+-- session:
 --   about        JSON
---   sampling     JSON: the sampling parameters of its requests, if it has any
+--   sampling     JSON: the sampling parameters of the requests, if there are any
 --   turns        number of started turns
---   generation   that of the pool, see rounds/generation.lua
+--   generation   generation of the pool, see rounds/generation.lua
 --   openedMs     when the session was opened
 --   setBacks     JSON: a list of {after, offset, atMs}, one for each renewal of the pool's generation
 --   named:<identity>   the latest turn of a request
 -- Fields of turn n:
---   begun:n      its start, ms
---   holder:n     the response that may record it
---   error:n      why it has no record
---   turn:n       its record, JSON; ref:n: the payload of the record; sequence:n: tokens|digest|generation and more
---   extended:n   a later turn continues it
--- A renewal may have lost the turns behind the turn `after`. So that no number is given twice, each later turn gets
--- its number plus `offset`, the age of the session at the renewal in milliseconds. A session that is opened soon after
--- a renewal may be one that the renewal has lost: its `openedMs` is 0, and its list of set-backs begins with one.
+--   begun:n      start of the turn, ms
+--   holder:n     the response that may record the turn
+--   error:n      why the turn has no record
+--   turn:n       record of the turn, JSON
+--   ref:n        the payload of the record
+--   sequence:n   tokens|digest|generation and more
+--   extended:n   a later turn continues the turn
+-- A renewal may have lost the turns behind the turn `after`. So that no number is given twice, each later turn gets its
+-- number plus `offset`, the age of the session at the renewal in milliseconds. A session that is opened soon after a
+-- renewal may have been lost in the renewal: its `openedMs` is 0, and its list of set-backs begins with this renewal.
 local Trajectories = {}
 
 Trajectories.MAX_TURNS = 256

@@ -8,7 +8,7 @@ export interface TrajectorySession {
   sessionId: string;
   /** Token with which the session was started. Only this token adds turns. */
   tokenId: string;
-  /** Job to whose payload quota its tokens count. */
+  /** Job to whose payload quota the tokens of the session count. */
   job: string;
   createdAtMs: number;
   /** Metadata from the client, not read here. */
@@ -19,7 +19,7 @@ export interface ListedTrajectory {
   about: TrajectorySession;
   /** Number of started turns. */
   turns: number;
-  /** Sampling parameters of its requests; absent without any. */
+  /** Sampling parameters of the requests; absent without any. */
   sampling?: object;
 }
 /** Tokens [start, end) of a response, and the weights that generated them. */
@@ -49,7 +49,7 @@ export interface TurnTokens {
   /** Token ids of the prompt that the parent does not have. */
   promptTokenIds: number[];
   tokenIds: number[];
-  /** Absent if the engine did not send all of them. */
+  /** Absent if the engine did not send all logprobs. */
   logprobs?: (number | null)[];
   /** Messages of a chat, if they are recorded. */
   chat?: TurnChat;
@@ -62,7 +62,7 @@ export interface TurnChat {
   messages: unknown[];
   response: Record<string, unknown>;
 }
-/** Redis was set back: turns after this one have numbers that are higher by `offset`. */
+/** Redis was set back: turns after the turn `after` have numbers that are higher by `offset`. */
 export interface SetBack {
   after: number;
   offset: number;
@@ -99,7 +99,7 @@ interface RecordArgs extends Turn {
   stamp?: string;
 }
 
-/** Stores the turns of the trajectories of sessions. Their tokens are in the payload store. */
+/** Stores the turns of the trajectories of sessions. The tokens of the turns are in the payload store. */
 @Injectable()
 export class TrajectoryStore extends createStoreClass({
   open: transition<

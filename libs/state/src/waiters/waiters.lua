@@ -70,8 +70,8 @@ function Waiters.settle(tx, waiter, answers, servers)
   return true
 end
 
--- Visits, for each full server, the first waiter whose session is bound to it and may leave it for this server, as
--- (acquireId, score).
+-- Visits, as (acquireId, score), the first waiter of each full server whose session may leave that server for this
+-- server.
 local function visit_leaving(tx, server, skipped, visit)
   if not Settings.get(tx, 'affinityBreakMargin') then return end
   for _, id in ipairs(redis.call('SRANDMEMBER', tx.key.sessionLanes, LANES_LOOKED_AT)) do
@@ -136,7 +136,7 @@ function Waiters.grant(tx, server_ids, answers, servers)
 end
 
 -- Ends a transition that made room on these servers: the room goes to waiters, whose answers are added to the reply of
--- `fields` and `json`, see Reply.object. `fields` is a function when they depend on the leases granted here.
+-- `fields` and `json`, see Reply.object. `fields` is a function when the fields depend on the leases granted here.
 function Waiters.reply(tx, server_ids, fields, json)
   local answers, servers = {}, {}
   local more = Waiters.grant(tx, server_ids, answers, servers)

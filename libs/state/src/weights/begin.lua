@@ -1,7 +1,7 @@
 --[[ Starts a change of the weights of a pool by one flag: no lease is granted and no request claimed until it ends.
 ARGV[1] JSON: {syncId, version, mode, deadlineMs, job, trainerEpoch, stamp}: BeginSyncArgs. A repeat with the syncId
-  gets the status of the change, under way or ended; under way, its deadline becomes deadlineMs from now, unless it is
-  later. With a job only its trainer, or a trainer that took over, may end the change
+  gets the status of the change, under way or ended; a change under way gets the deadline deadlineMs from now, unless
+  its deadline is later. With a job only its trainer, or a trainer that took over, may end the change
 Reply: WeightSync of the protocol, with a stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId was used for another change),
   WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE. Events: weights.begun.

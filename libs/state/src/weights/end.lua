@@ -1,8 +1,8 @@
---[[ Ends a change of weights. After a commit, servers that do not report the new version are quarantined until they do;
-after a rollback, servers that do not report the version which all had before. At the deadline it is unknown how much of
-the new weights the engines have: first all running requests are stopped (weights/stop), then the change ends; weights
-of servers that were not reported since its start are unknown, and such a server takes no leases until its weights are
-reported. The pool continues, unless it is paused by hand.
+--[[ Ends a change of weights. After a commit, servers that do not report the new version are quarantined until they do.
+After a rollback, the same holds for the version that all servers had before the change. At the deadline it is unknown
+how much of the new weights the engines have: first all running requests are stopped (weights/stop), then the change
+ends; weights of servers that were not reported since its start are unknown, and such a server takes no leases until its
+weights are reported. The pool continues, unless it is paused by hand.
 ARGV[1] JSON: {syncId, outcome, reason, trainerEpoch, stamp; overdueOnly: do nothing before the deadline, or while
   requests run}: EndSyncArgs
 Reply: WeightSync of the protocol, with a stamp; state 'begun' when `overdueOnly` had nothing to do

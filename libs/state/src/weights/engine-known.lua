@@ -1,5 +1,5 @@
---[[ Compares engines that a replica has paused with their entries. Redis may have lost an entry, and with it that the
-engine is to resume: such an engine gets an entry whose change has ended. An engine that was given up gets no new entry.
+--[[ Compares engines that a replica has paused with their entries. Redis may have lost an entry, and would not resume
+the engine: such an engine gets an entry whose change has ended. An engine that was given up gets no new entry.
 ARGV[1] JSON: {steps}   list of {serverId, endpoint, dialect, syncId}, at most 128
 Reply: recorded   list of booleans, one for each step: the engine had an entry for that change, which is not given up
 Flags: allow-oom ]]

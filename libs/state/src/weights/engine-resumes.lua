@@ -1,7 +1,7 @@
 --[[ Lists one page of paused engines that are to resume: the change for which they were paused has ended, or their
 server has left the pool or has another address. An engine is listed again, less and less often, until
-weights/engine-told; after GIVE_UP_MS it is given up, and its entry stays for all replicas while its server is
-registered, and for as long again. When the server answers again after a time without an answer, the engine is listed
+weights/engine-told. After GIVE_UP_MS it is given up. For all replicas, its entry then stays for GIVE_UP_MS more, and
+while its server is registered. When the server answers again after a time without an answer, the engine is listed
 again. An engine that is recorded only because its entry may be lost is not listed while the pool is paused by hand: a
 trainer may have paused the engine with the pool.
 ARGV[1] JSON: {cursor}   string

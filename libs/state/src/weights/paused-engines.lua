@@ -1,8 +1,10 @@
 -- Engines that were paused for a change of weights. An entry belongs to an engine, not to a server, so that the engine
 -- is resumed also when its server was removed. The entry stays until the engine has confirmed that it was resumed.
--- Entry, JSON: syncId, serverId, state ('asked' | 'paused'), askedAtMs. Once the engine is to be resumed: resumeAtMs,
--- tries, nextAtMs. When the calls failed for too long: givenUpAtMs, so that no replica takes the entry for lost, and
--- isAway since the server was seen without an answer: the engine is resumed when the server answers again.
+-- Entry, JSON:
+--   syncId, serverId, state ('asked' | 'paused'), askedAtMs
+--   resumeAtMs, tries, nextAtMs   once the engine is to be resumed
+--   givenUpAtMs   the calls failed for too long; the entry stays, so that no replica takes it for lost
+--   isAway        the server was seen without an answer since: the engine is resumed when the server answers again
 local PausedEngines = {}
 
 local PAGE = 128
@@ -44,8 +46,8 @@ end
 -- Lets `review` pass all servers once more.
 function PausedEngines.review_again(tx) redis.call('HDEL', tx.key.meta, 'enginesOf') end
 
--- After a new generation of the pool, when Redis may have lost entries, and after a pause that its caller did not end:
--- passes one page of its servers to `resume_unrecorded`, until all have been passed once.
+-- Passes one page of the servers to `resume_unrecorded`, until all servers were passed once: after a new generation of
+-- the pool, when Redis may have lost entries, and after a pause that its caller did not end.
 function PausedEngines.review(tx)
   local field = redis.call('HMGET', tx.key.meta, 'generation', 'enginesOf')
   local generation, reviewed, cursor = field[1], string.match(field[2] or '', '^(%x+) (%d*)$')

@@ -1,6 +1,8 @@
 --[[ The weights of a pool.
-ARGV[1] JSON: {syncId, cursor, stamp}   strings; syncId absent: the change under way; cursor '0' to begin, absent: no
-servers; stamp of the trainer, or absent
+ARGV[1] JSON: {syncId, cursor, stamp}   strings
+  syncId   absent: the change under way
+  cursor   '0' to begin; absent: no servers
+  stamp    of the trainer, or absent
 Reply: WeightsStatusReply; servers: one page in no order
 Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND.
 Flags: allow-oom ]]

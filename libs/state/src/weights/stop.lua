@@ -1,8 +1,8 @@
 --[[ Stops one page of the running requests, for a change of weights in mode `abort`, or for any change after its
 deadline, when the weights that further tokens would have are unknown. Requests become `cutting`, as in a cut, and are
 listed for an abort command; their tokens are kept, and they are pending again when the command is confirmed. Leases
-without a request of ours are listed for their holders. To be repeated from the start until no lease is left.
-ARGV[1] JSON: {syncId; cursor: string; fenceAfterMs: after so long no holders are listed any more, but their servers}
+without a claimed request are listed for their holders. To be repeated from the start until no lease is left.
+ARGV[1] JSON: {syncId; cursor: string; fenceAfterMs: after so long servers are listed instead of holders}
 Reply: StopPage
 Flags: allow-oom ]]
 return function(tx, args)

@@ -1,5 +1,5 @@
--- Orders the reports of weights and the starts of weight changes: the time of the pool, but later than the value
--- before, which may be of the same millisecond. No value is given twice, even after Redis has lost its last writes.
+-- Orders the reports of weights and the starts of weight changes: the time of the pool, but later than the previous
+-- value even in the same millisecond. No value is given twice, even after Redis has lost its last writes.
 local WeightClock = {}
 
 -- The next value: whole milliseconds, as text.

@@ -35,7 +35,7 @@ export interface StopPage extends AbortCommands {
 }
 
 const end = transition<EndSyncArgs & { overdueOnly: boolean }, WeightSyncReply>('weights/end');
-/** Engines that must pause. `resumes`: some are paused, see {@link WeightStore.engineResumes}. */
+/** Engines that must pause. `resumes`: some engines are paused, see {@link WeightStore.engineResumes}. */
 export interface EnginePausesPage {
   steps: EngineStep[];
   resumes: boolean;
@@ -55,14 +55,14 @@ const engineTold = transition<
   Pick<EngineStep, 'endpoint' | 'dialect' | 'syncId'> & { paused: boolean; lateMs: number },
   { late: boolean }
 >('weights/engine-told');
-/** An engine as registered: one start of it, or without an instanceId any process at its address. */
+/** An engine as registered: one start of the engine, or without an instanceId any process at its address. */
 export type ServerStart = Pick<EngineStep, 'endpoint' | 'dialect'> & { instanceId?: string };
 
 /** Changes of the weights of a pool: a flag that every script checks, and pages that follow it. Safe to repeat. */
 @Injectable()
 export class WeightStore extends createStoreClass({
   begin: transition<BeginSyncArgs, WeightSyncReply>('weights/begin'),
-  /** `cursor`: `0` for the first page of servers; without it none are read. */
+  /** `cursor`: `0` for the first page of servers; without a cursor no servers are read. */
   status: transition<WeightsStatusRequest, WeightsStatusReply>('weights/status'),
   /** One page of attempts and leases to stop in mode `abort`. */
   stop: transition<{ syncId: string; cursor?: string; fenceAfterMs: number }, StopPage>('weights/stop'),
@@ -97,7 +97,8 @@ export class WeightStore extends createStoreClass({
   }
 
   /**
-   * Records that an engine was told to pause or resume. `late`: the change has ended meanwhile, so it must resume.
+   * Records that an engine was told to pause or resume. `late`: the change has ended meanwhile, so the engine must
+   * resume.
    * @param lateMs maximum time of a call of an engine
    */
   engineTold(

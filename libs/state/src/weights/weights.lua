@@ -48,7 +48,7 @@ end
 
 -- A change in mode `keep` happens under running requests: tokens of an attempt that was claimed before the end of the
 -- change and runs under an older version may be of both versions. `toWeightVersion` of the segment names the newer
--- version, rather once too often; `mixedWeightVersion` shows readers of the parts of a segment that a change met the
+-- version whenever that is possible; `mixedWeightVersion` shows readers of the parts of a segment that a change met the
 -- attempt, and not only a later turn.
 function Weights.mark_mixed(tx, request, segment)
   tx.kept_weights = tx.kept_weights or redis.call('HMGET', tx.key.weights, 'keptVersion', 'keptUntilMs')

@@ -1,5 +1,5 @@
---[[ Expires worker epochs without a heartbeat for their time to live, at most 128. No epoch expires for one more time
-to live after an outage (no replica ran this transition for `gapMs`), and when at least two and more than 30 % of the
+--[[ Expires worker epochs without a heartbeat for their time to live, at most 128. For one more time to live no epoch
+expires after an outage (no replica ran this transition for `gapMs`), or when at least two and more than 30 % of the
 live workers would expire together.
 ARGV[1] JSON: {gapMs}
 Reply: ExpiredWorkers

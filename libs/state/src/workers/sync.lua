@@ -9,7 +9,7 @@ return function(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
     return Reply.fail(WorkerFence.expired_worker(tx, args.workerId))
   end
-  -- The heartbeat that passes the request on does not end it, since its reply may be lost.
+  -- The request ends here and not with the heartbeat that passes it on, because the reply to a heartbeat may be lost.
   local is_leases = args.kind == 'leases'
   if is_leases and (args.cursor or '0') == '0' then redis.call('HDEL', tx.key:worker(args.workerId), 'syncAsked') end
   local index = is_leases and tx.key:workerLeases(args.workerId, args.workerEpoch)

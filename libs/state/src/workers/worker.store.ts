@@ -17,7 +17,7 @@ import { createStoreClass } from '../library/store-of';
 export type WorkerEpoch = DeregisterWorkerRequest;
 export interface ExpiredWorkers {
   expired: WorkerId[];
-  /** Reason why nothing expires now, if so, for an alarm. */
+  /** Why no epoch expires now, for an alarm; absent when epochs expire. */
   held?: 'outage' | 'mass';
   more: boolean;
 }
@@ -45,7 +45,10 @@ export class WorkerStore extends createStoreClass({
   /** One page of the leases or attempts of a worker epoch. */
   sync: transition<SyncWorkerRequest, SyncWorkerReply>('workers/sync'),
   deregister: transition<WorkerEpoch, DeregisterWorkerReply>('workers/deregister'),
-  /** Expires at most 128 worker epochs; `gapMs` without a call counts as an outage, after which none expires. */
+  /**
+   * Expires at most 128 worker epochs; `gapMs` without a call counts as an outage, after which no epoch expires for a
+   * while.
+   */
   expire: transition<{ gapMs: number }, ExpiredWorkers>('workers/expire'),
 }) {
   /** @throws BroomwagonError FENCED, WORKER_NOT_FOUND */

@@ -2,7 +2,7 @@
 -- attempts.
 local Workers = {}
 
--- Registrations whose late repeats are known.
+-- Maximum former registrations of a worker, kept so that late repeats are known.
 local FORMER_KEPT = 8
 local FORMER_KEPT_S = 86400
 
