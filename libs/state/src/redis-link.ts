@@ -17,8 +17,7 @@ export interface RedisLinkTimes {
 
 /**
  * The log of the connection to Redis: a line when the connection is lost, a line when it is restored, and in between,
- * once a minute, a line with the reason of Redis for a refusal. Nodes of a Cluster come and go; for a Cluster only the
- * loss of all nodes counts.
+ * once a minute, why Redis refuses it. Nodes of a Cluster come and go; only the loss of all nodes counts.
  */
 export class RedisLink {
   private readonly logger = new Logger('Redis');

@@ -60,7 +60,6 @@ function getCommandTimeoutMs(options: RedisConnectionOptions): number {
   return options.commandTimeoutMs ?? DEFAULT_COMMAND_TIMEOUT_MS;
 }
 
-/** Options of a connection to one server. */
 function buildSettings(options: RedisConnectionOptions, usesTls: boolean) {
   const { tls } = options;
   const silenceMs = Math.max(options.silenceMs ?? DEFAULT_SILENCE_MS, getCommandTimeoutMs(options));

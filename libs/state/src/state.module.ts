@@ -53,7 +53,6 @@ export interface StateOptions extends RedisConnectionOptions {
     /** Ends the process, because only a restart helps. */
     requestRestart(reason: Error): void;
   };
-  /** Creates metrics. */
   metrics: {
     gauge(name: string, help: string): { set(value: number): void };
     counter(name: string, help: string, labels: string[]): { inc(labels: Record<string, string>): void };

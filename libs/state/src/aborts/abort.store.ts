@@ -18,7 +18,6 @@ import { splitPages } from '../library/lists';
 import { createStoreClass } from '../library/store-of';
 import type { AttemptFence } from '../requests/request.store';
 
-/** Selects the requests and leases to abort. */
 export type AbortSelector =
   | { requestIds: readonly RequestId[]; refuseAcquiresMs?: number; scope?: AbortScope }
   | { sessionId: string; scope?: AbortScope }
@@ -37,7 +36,7 @@ export interface BeginAbortArgs {
   keptMs: number;
 }
 
-/** A lease of a caller that only routes. The holder of the lease must end the call and release the lease. */
+/** A lease of a caller that only routes. The holder must end the call and release the lease. */
 export interface LeaseFence extends Omit<AttemptFence, 'attempt'> {
   leaseId: LeaseId;
 }
@@ -47,7 +46,6 @@ export interface ServerFence {
   serverId: ServerId;
   epoch: Epoch;
 }
-/** Where a request runs. */
 export type RunningLease = { requestId: RequestId } & ServerFence;
 /**
  * Attempts and leases to end without confirmation by their holders. `fenced`: the epoch of the server on which the

@@ -12,7 +12,7 @@ interface RequestView {
 }
 /** A group with its requests, in their order; see audit/views.lua. */
 interface GroupView {
-  /** The group is in the long-tail queue. */
+  /** Whether the long-tail queue has the group. */
   isQueued: boolean;
   /** Absent for a group that is gone. */
   state?: string;

@@ -32,7 +32,6 @@ export interface CountLook {
   mended: boolean;
 }
 
-/** Result of a recount, by job. */
 export interface Recount {
   counted: Map<string, CountLook>;
   /**

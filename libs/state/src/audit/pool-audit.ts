@@ -20,14 +20,12 @@ const PAUSE_MS = 300;
 /** Jobs whose requests are counted again in one recount. */
 const MARKED_JOBS = 64;
 
-/** Outcome of an audit. */
 export interface AuditReport {
   pool: string;
   /** The audit has no findings. */
   balanced: boolean;
   /** Faults seen in two looks. With `repair`, faults that remain after it. */
   findings: Finding[];
-  /** Faults that were mended. */
   repaired: Finding[];
   counts: Partial<RoutingCounts & { jobs: number; requests: number; payloads: number }>;
   /**

@@ -4,7 +4,6 @@ import { checkServers } from './server-checks';
 import { checkCounters, checkSessions, checkWorkers } from './sum-checks';
 import { checkWaiters } from './waiter-checks';
 
-/** Numbers of objects in the pool. */
 export interface RoutingCounts {
   servers: number;
   leases: number;

@@ -6,7 +6,6 @@ import { type Discrepancy, type Key, toList, type PoolLook, type Read, type Step
 
 const SET_CHECK = /^lease-not-in-set/;
 
-/** A stored session. */
 interface SessionView {
   packed: string;
   serverId: string;

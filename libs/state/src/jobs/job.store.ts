@@ -6,7 +6,6 @@ import { createStoreClass } from '../library/store-of';
 /** `madeRoom`: parked claims may be granted. */
 export type ConfigureJobAnswer = ConfigureJobReply & { madeRoom: boolean };
 
-/** Payload bytes and quota of a job. */
 export interface PayloadRoomArgs {
   job: JobId;
   usedBytes: number;
@@ -25,7 +24,6 @@ export interface PayloadRoomAnswer {
   madeRoom: boolean;
 }
 
-/** Payload room and quota of a job. */
 @Injectable()
 export class JobStore extends createStoreClass({
   /** Blocks the claims of a job while its payloads have no room, and unblocks them afterwards. */

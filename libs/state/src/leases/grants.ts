@@ -20,7 +20,6 @@ export interface Granted extends Decision, Pick<LeaseGrant, 'serverId' | 'dpRank
   /** Sequence of the lease: the first part of its leaseId. */
   seq: number;
 }
-/** A typed error of one item. */
 export interface Refused {
   error: ErrorCode;
   /** Why no server takes the acquire, for some codes. */
@@ -60,7 +59,6 @@ export function toLeaseGrant(acquireId: string, granted: Granted, servers: Serve
   };
 }
 
-/** The receipt of a granted lease. */
 export function toDecision(granted: Granted): Decision {
   const { policy, branch, via, inflight, policyVersion, key, best, eligible, snapshot } = granted;
   return { policy, branch, via, inflight, policyVersion, key, best, eligible, snapshot };

@@ -3,7 +3,6 @@ local LeaseTable = {}
 
 function Tx.fields.known_leases() return {} end -- acquireId -> packed, or false
 
--- Reads many leases with one call.
 function LeaseTable.read(tx, acquire_ids)
   local known = tx.known_leases
   for index, packed in ipairs(redis.call('HMGET', tx.key.leases, unpack(acquire_ids))) do
@@ -11,7 +10,6 @@ function LeaseTable.read(tx, acquire_ids)
   end
 end
 
--- The packed lease, or false.
 function LeaseTable.packed(tx, acquire_id)
   local packed = tx.known_leases[acquire_id]
   if packed == nil then

@@ -63,7 +63,6 @@ export interface SweptPage extends WaiterAnswers {
   grantsLeft: boolean;
 }
 
-/** Bounds of the leases of a pool. */
 export class LeaseBounds {
   /** Maximum parked acquires. */
   maxWaiters = 100_000;
@@ -81,7 +80,6 @@ const TRANSITIONS = {
   cancel: transition<CancelAcquireRequest & { rememberMs: number }, Cancelled>('leases/cancel'),
 };
 
-/** Grants, returns and moves leases. */
 @Injectable()
 export class LeaseStore extends createStoreClass({
   /** Returns one page of expired leases, and moves waiters of lost servers. */

@@ -123,8 +123,8 @@ local function answer(tx, seq, server, decision, session_id, servers)
   return decision
 end
 
--- The answer for a lease that was granted just now; `line`: the result of Leases.grant. Its server is added to
--- `servers`.
+-- The answer for a lease that was granted just now; `line`: the result of Leases.grant. The server of the
+-- lease is added to `servers`.
 function Leases.granted(tx, item, server, line, choice, servers)
   local record = Decisions.read_line(line)
   record.decision.snapshot = choice.snapshot

@@ -17,7 +17,6 @@ local RELEASED = '{"released":true,"reason":"released"}'
 local MOST_FAIL = '{"released":true,"reason":"released","mostServersFail":true}'
 local function refused(reason) return '{"released":false,"reason":"' .. reason .. '"}' end
 
--- Releases an item whose lease is not held.
 local function release_unheld(tx, item, remember_ms, answers)
   local past = redis.call('GET', tx.key:released(item.acquireId))
   if past and not Parked.tombstone_error(past) then

@@ -17,7 +17,6 @@ export class LibraryError extends Error {
   }
 }
 
-/** One transition of the library. */
 export interface LibraryFunction {
   /** Name of the function in Redis: the names of the library and of the transition. */
   name: string;

@@ -44,7 +44,6 @@ export interface MemoryGate {
   refusal(): BroomwagonError | undefined;
 }
 
-/** Measures the calls of transitions. */
 export interface CallMetrics {
   took(transition: string, seconds: number): void;
   failed(code: ErrorCode): void;

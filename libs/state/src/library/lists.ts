@@ -11,7 +11,6 @@ export function groupBy<Item, Name>(items: Iterable<Item>, nameOf: (item: Item) 
   return groups;
 }
 
-/** Cuts a list into pages. */
 export function splitPages<T>(list: readonly T[], size: number = LIMITS.page): T[][] {
   const pages: T[][] = [];
   for (let start = 0; start < list.length; start += size) pages.push(list.slice(start, start + size));

@@ -5,9 +5,9 @@ import type { RedisClient } from '../redis-cluster';
 
 /**
  * Version of the layout in which this code stores pools. Each pool has the version of its data in its hash `meta`. Code
- * of version N reads and writes pools of N and N + 1. It reads pools of N - 1 too, and raises them to N unless a live
- * replica is older than N - 1. Every change of the layout increases the version by one. A change that the previous
- * version cannot read takes two versions: the first reads the new layout, the second writes it. See decisions/0076.
+ * of version N reads and writes pools of N and N + 1, reads pools of N - 1, and raises these to N unless a live replica
+ * is older than N - 1. Every change of the layout increases the version by one. A change that the previous version
+ * cannot read takes two versions: the first reads the new layout, the second writes it. See decisions/0076.
  */
 export const SCHEMA_VERSION = 1;
 

@@ -11,7 +11,7 @@ function GroupEnds.is_settling(round, group)
   return group.state == 'leaving' or (group.state == 'live' and not Round.takes_results(round))
 end
 
--- Drops a request. Its tokens count as waste; the answer of the abort shows them until the group is deleted.
+-- Drops a request. The tokens of the request are waste; the answer of the abort has them until the group is deleted.
 function GroupEnds.drop_request(tx, group, request, segment, tokens)
   KeptTokens.keep(tx, request, group, segment, tokens)
   if request.tokens > 0 then

@@ -37,7 +37,7 @@ const drop = transition<DropLongtailArgs, DropLongtailPage & { remainingIds: Gro
 export class LongtailStore extends createStoreClass({
   /** Takes an unfinished sample and its group out of their round. The holder or an operator has decided this. */
   requeue: transition<RequeueArgs, RequeueAnswer>('longtail/requeue'),
-  /** One page of groups on their way to the queue whose samples workers still hold, to tell the workers again. */
+  /** One page of groups on their way to the queue; workers that still hold samples are told again. */
   repeat: transition<{ cursor?: number }, LeavingPage>('longtail/repeat'),
 }) {
   /** Drops the named groups (at most 128), or one page of all. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */

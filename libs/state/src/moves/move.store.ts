@@ -80,7 +80,6 @@ export interface RunningRequest {
   maxTokens: number;
   /** Length of the longest finished sample of the group; 0 when there is none. */
   longestTokens: number;
-  /** Number of samples of the group. */
   samples: number;
   /** Lengths of the prompt in the prompt memory; absent for an unknown prompt. */
   known?: Omit<RememberedPrompt, 'hash'>;

@@ -6,7 +6,6 @@ import { createStoreClass } from '../library/store-of';
 interface Claimed {
   /** Identity of the request, hashed with `hashOfIdentity`. */
   identity: string;
-  /** Unique id of the generation of the response. */
   generation: string;
 }
 /** Claim of a request for one generation in one replica, so that no second generation runs at the same time. */

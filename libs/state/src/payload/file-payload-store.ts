@@ -41,7 +41,6 @@ const DEPLOYMENTS = '.deployments';
 const PROBE = '.writable';
 const PROBE_BYTES = 4_096;
 const DAY_MS = 86_400_000;
-/** Removes or moves a file. */
 type Away = (path: string) => Promise<void>;
 
 /**

@@ -9,18 +9,15 @@ export interface PayloadStat {
   chunkCount: number;
   storedAtMs: number;
 }
-/** One chunk of a complete payload. */
 export interface PayloadChunk extends PayloadStat {
   data: Buffer;
   chunkIndex: number;
 }
-/** Reply to one stored chunk. */
 export interface PutChunkReply {
   /** Reference of the payload; set when all chunks are stored. */
   ref?: string;
   receivedChunks: number;
 }
-/** Result of one sweep. */
 export interface PayloadSweep {
   /** Payloads that were old enough to have their owners checked. */
   examined: number;
@@ -45,7 +42,6 @@ export interface FoundPayload extends PayloadStat {
 export type LookAtPage = (page: readonly PayloadName[]) => Promise<number | 'stop'>;
 /** Job to whose quota payloads count. */
 export type PayloadJob = Pick<PayloadName, 'pool' | 'job'>;
-/** Payload bytes and quota of a job. */
 export interface PayloadUsage {
   usedBytes: number;
   quotaBytes: number;
@@ -222,7 +218,6 @@ export abstract class PayloadStore {
   /** Bytes that the payloads of a job take, and may take. @throws BroomwagonError UNAVAILABLE */
   abstract usage(of: PayloadJob): Promise<PayloadUsage>;
 
-  /** Closes the connections of the store. */
   abstract close(): Promise<void>;
 
   /** First part of the references of the store. */

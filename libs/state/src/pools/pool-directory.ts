@@ -4,7 +4,6 @@ import type { RedisClient } from '../redis-cluster';
 import { awaitAnswer } from '../redis';
 import { transition, FunctionRunner } from '../library/function-runner';
 
-/** Activity of a pool. */
 export interface PoolActivity {
   /** Periodic tasks have work in the pool. */
   awake: boolean;
@@ -26,7 +25,7 @@ const SLEEPS_AFTER_MS = 10_000;
  * {@link reviewAsleep} wakes it. When Redis has lost the directory, the next call of a pool enters it again.
  */
 export class PoolDirectory {
-  /** Pools that are in the sets of all pools and of awake pools, as far as this process knows. */
+  /** Pools in the sets of all pools and of awake pools, as far as this process knows. */
   private readonly known = new Set<PoolName>();
   private readonly idleSinceMs = new Map<PoolName, number>();
   private readonly scripts: FunctionRunner;
@@ -35,7 +34,6 @@ export class PoolDirectory {
 
   constructor(
     private readonly redis: RedisClient,
-    /** First part of every key. */
     private readonly keyPrefix: string,
   ) {
     this.scripts = new FunctionRunner(redis, keyPrefix);

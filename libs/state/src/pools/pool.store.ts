@@ -32,7 +32,6 @@ interface SettingsChange {
 interface RawVersion extends Omit<PoolVersion, 'settings'> {
   settings: Record<string, string>;
 }
-/** Totals of a pool. */
 export type PoolTotals = Omit<LoadBalancerStatus, 'pool' | 'perServer'>;
 
 /** Transition that changes the settings, or only reads them. */
@@ -49,7 +48,6 @@ export interface SettingsHistory {
   weightVersion?: number;
 }
 
-/** Settings and totals of pools. */
 @Injectable()
 export class PoolStore extends createStoreClass({
   /** Pauses the pool, or resumes it and grants free room to waiters. `overdueOnly`: resumes it at its deadline. */
@@ -82,7 +80,6 @@ export class PoolStore extends createStoreClass({
     return toSettings(await this.runner.run(configurePool, pool, { set: {}, reset: [] }));
   }
 
-  /** The last versions of the settings, latest first. */
   async history(pool: string): Promise<SettingsHistory> {
     const { versions, weightVersion } = await this.runner.run(TRANSITIONS.history, pool, {});
     const named = versions.map(({ settings, ...version }) => ({ ...version, settings: namedSettings(settings) }));

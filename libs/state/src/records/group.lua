@@ -80,7 +80,6 @@ function Group.may_be_aborted(group) return MAY_BE_ABORTED[group.state] or false
 -- Name of the group in an index of the pool.
 function Group.format_name(group) return group.job .. '/' .. group.groupId end
 
--- Stores a new group.
 function Group.create(tx, job, group_id, fields)
   Hashes.store(tx.key:group(job, group_id), {}, fields)
 end

@@ -71,8 +71,7 @@ function Request.read_generated(tx, request)
   return request
 end
 
--- For a request that was cut with its tokens, the bin of the ledger in which the request counts; nil for other
--- requests.
+-- Bin of the ledger that counts a request which was cut with its tokens; nil for other requests.
 function Request.read_open_bin(tx, request) return redis.call('HGET', tx.key:request(request.id), 'openBin') or nil end
 
 -- The request of these two functions may be malformed: they return an error of Redis.
@@ -97,7 +96,6 @@ function Request.is_claimed_by(tx, id, worker_id, worker_epoch)
   return holder[1] == worker_id and holder[2] == worker_epoch
 end
 
--- Stores a new request.
 function Request.create(tx, id, fields)
   fields.failures, fields.attempt = 0, Request.UNCLAIMED
   Hashes.store(tx.key:request(id), nil, fields)

@@ -102,14 +102,12 @@ end
 -- Name of the round in an index of the pool.
 function Round.format_name(round) return round.job .. '/' .. round.roundId end
 
--- Stores a new round.
 function Round.create(tx, job, round_id, fields)
   local hash = tx.key:round(job, round_id)
   Encodings.hash_as_table(hash) -- most transitions of a round read 30 of its fields
   Hashes.store(hash, nil, fields)
 end
 
--- Deletes the summary of a round.
 function Round.delete(tx, job, round_id)
   redis.call('UNLINK', tx.key:round(job, round_id), tx.key:roundLedger(job, round_id),
     tx.key:roundRecorded(job, round_id))

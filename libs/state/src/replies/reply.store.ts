@@ -40,7 +40,6 @@ export interface KeyedRequest {
   scope: string;
   /** Unique within the scope. */
   key: string;
-  /** The whole request. */
   request: object;
   /** @param isInterrupted an earlier request with the key has an unknown outcome, and may have taken effect */
   process(isInterrupted: boolean): Promise<object>;

@@ -12,7 +12,6 @@ function Claimers.note(tx, kind, worker_id)
   if redis.call('SCARD', tx.key.claimKinds) < MAX_KINDS then redis.call('SADD', tx.key.claimKinds, kind or '') end
 end
 
--- Whether a worker of the kind lives.
 function Claimers.has(tx, kind)
   local claimers = tx.key:claimers(kind or '')
   for _, worker_id in ipairs(redis.call('ZREVRANGE', claimers, 0, MAX_READ - 1)) do

@@ -156,7 +156,6 @@ function Claims.lane_is_served(tx, lane)
   return redis.call('ZSCORE', line, job) and true
 end
 
--- Key of the claims of a lane.
 function Claims.queue(tx, lane) return lane ~= Claims.ANY_LANE and tx.key:claimLane(lane) or tx.key.claimQueue end
 
 function Claims.forget_waiter(tx, claim_id, lane)

@@ -36,7 +36,6 @@ export interface ClaimAnswer extends ClaimReply {
   /** The answer goes to `replyTo` later. */
   parked?: boolean;
 }
-/** An answer for a parked claim. */
 export interface ClaimGrant extends ClaimReply {
   replyTo: string;
   /** The worker epoch is expired. */
@@ -87,7 +86,6 @@ export interface ExpiredAnswer {
   pending: number;
 }
 
-/** Bounds of the claims of a pool. */
 export class ClaimBounds {
   /** How long the answer to a claim is kept for a repeat, milliseconds. */
   keptMs = 60_000;
@@ -109,12 +107,11 @@ const GRANTS_PER_SCRIPT = 64;
 /** The transitions of requests: one script each, safe to repeat. */
 @Injectable()
 export class RequestStore extends createStoreClass({
-  /** One page of inboxes whose claims have waited long enough; they get an empty answer, or POOL_PAUSED. */
+  /** One page of inboxes of overdue claims; these get an empty answer, or POOL_PAUSED. */
   expireClaims: transition<object, { replyTo: string[]; paused?: UnservedReason; more: boolean }>(
     'requests/expire-claims',
   ),
   save: transition<SaveArgs, SaveReply & MoveTimesAnswer>('requests/save'),
-  /** All segments of a request. */
   segments: transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments'),
   complete: transition<CompleteArgs, CompleteAnswer>('requests/complete'),
   fail: transition<FailArgs, FailAnswer>('requests/fail'),

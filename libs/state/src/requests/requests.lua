@@ -3,8 +3,8 @@
 -- states.
 local Requests = {}
 
--- Puts requests of one job into the pending queue. Their places are their arrival numbers less `ahead` (default: 0);
--- the first request has `first_ahead` instead, if given (Dispatch). Returns the arrival number of the first request.
+-- Puts requests of one job into the pending queue. The place of a request is its arrival number less `ahead` or 0; the
+-- first request has `first_ahead` instead, if given (Dispatch). Returns the arrival number of the first request.
 function Requests.enqueue(tx, job, ids, ahead, first_ahead)
   local last = redis.call('HINCRBY', tx.key.meta, 'pendingSequence', #ids)
   local entries = {}

@@ -1,6 +1,6 @@
 --[[ Cancels a round that is not closed, by one flag. Its groups, accepted groups too, go to the long-tail queue with
-all their tokens, or are dropped; the sweep moves them (give-back, cut). The step is not counted, and another round may
-be opened.
+all their tokens, or are dropped; the sweep moves the groups (give-back, cut). The step is not counted, and another
+round may be opened.
 ARGV[1] JSON: {job, roundId, trainerEpoch, mode, stamp; reason: kept with dropped groups}: CancelRoundRequest
 Reply: CancelRoundReply; a repeat gets the same reply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT (cancelled before in

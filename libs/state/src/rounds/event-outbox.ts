@@ -23,7 +23,6 @@ export class EventOutbox {
   constructor(
     private readonly redis: RedisClient,
     private readonly keyPrefix: string,
-    /** Name of this replica. */
     private readonly replica = `relay-${process.pid}-${Date.now()}`,
   ) {}
 

@@ -52,7 +52,6 @@ function NewGroups.room_error(tx, round, groups, room)
   end
 end
 
--- Adds one group with its requests.
 function NewGroups.add(tx, round, group)
   local job, launched = round.job, launched_of(round, group)
   local arrival = redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1)

@@ -2,7 +2,7 @@
 -- Such groups stay among the accepted groups, so that cursors of results stay valid.
 local Rewards = {}
 
--- Number of accepted groups whose rewards a round waits for, to replace groups with equal rewards.
+-- Number of accepted groups without known rewards, if the round replaces groups with equal rewards; else 0.
 function Rewards.missing(tx, round)
   if round.equalRewards ~= 'replace' then return 0 end
   return math.max(0, round.acceptedGroups - redis.call('HLEN', tx.key:roundRewards(round.job, round.roundId)))

@@ -82,7 +82,6 @@ export class RoundStore extends createStoreClass({
   status: transition<TrainerArgs & { roundId?: RoundId }, RoundStatus>('rounds/status'),
   /** Progress from which the next round is planned; zeros for an unknown job. `history`: see {@link JobProgress}. */
   progress: transition<TrainerArgs & { history?: boolean }, JobProgress>('rounds/progress'),
-  /** Completes rounds whose deadline is over. */
   expire: transition<object, { rounds: RoundName[] }>('rounds/expire'),
   /** Whether a payload may still be needed. */
   owns: transition<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns'),

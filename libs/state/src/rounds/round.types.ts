@@ -42,7 +42,6 @@ export interface JobProgress {
   stamp: string;
 }
 
-/** Name of a round. */
 export type RoundName = Pick<OpenRoundRequest, 'job' | 'roundId'>;
 
 export interface OpenRoundArgs extends OpenRoundRequest {
@@ -161,7 +160,7 @@ export interface DueWork {
   aborting: number;
   /** Groups on their way from an open round to the long-tail queue. */
   leaving: number;
-  /** Number of index entries found so far whose records were missing. */
+  /** Number of index entries found so far without a record. */
   lostEntries: number;
   /** Number of impossible counts found so far, such as a count below zero. */
   miscounts: number;

@@ -1,4 +1,4 @@
--- The breaker: effects of failed calls and busy answers of a server on its next leases. Its state is in the record of
+-- The breaker: effects of failed calls and busy answers of a server on its next leases. The state is in the record of
 -- the server (`trouble`), which every choice reads, so that a server without trouble costs no call of Redis.
 -- busy: no new leases for the time that the engine names, else for BUSY_MS, twice as long with each busy answer in a
 --   row.

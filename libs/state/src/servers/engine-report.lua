@@ -61,11 +61,10 @@ function EngineReport.describe(tx, server, model)
   Servers.begin_slow_start(tx, server)
 end
 
--- Applies a report; true for a restart. `report`:
---   startedAtSeconds     optional
---   weightVersion        optional; below 0: the engine has no number for its weights
---   knownWeightVersion   optional: the previous report, read before the engine was probed
---   models               optional: one a line
+-- Applies a report; true for a restart. `report`: {startedAtSeconds?, weightVersion?, knownWeightVersion?, models?}
+--   weightVersion        below 0: the engine has no number for its weights
+--   knownWeightVersion   the previous report, read before the engine was probed
+--   models               one a line
 function EngineReport.apply(tx, server, report, new_epoch)
   local started_at, version = report.startedAtSeconds, report.weightVersion
   local of_engine = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion')

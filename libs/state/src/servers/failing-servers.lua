@@ -18,7 +18,6 @@ local function parse(value)
   return tonumber(since_ms), prompt
 end
 
--- Notes a failed call of this request.
 function FailingServers.note(tx, server_id, request_id)
   local known = redis.call('HGET', tx.key.failingServers, server_id)
   local since_ms, prompt = tx.now, to_prompt(request_id)
@@ -35,8 +34,8 @@ function FailingServers.forget(tx, server_id) redis.call('HDEL', tx.key.failingS
 
 -- True while more than half of the watched servers fail calls of other prompts than the prompt of this request. A
 -- failing server counts once it was heard after its first failure: a server that died of a request fails all its calls,
--- and says nothing about other servers. A sample stands for all failing servers, since every request of a large pool
--- may ask at once. The second value is true if only answers of servers to a probe are missing.
+-- and says nothing about other servers. Only a sample of many failing servers is read, since every request of a large
+-- pool may ask at once. The second value is true if only answers of servers to a probe are missing.
 function FailingServers.are_most(tx, request_id)
   local watched = redis.call('ZCARD', tx.key.watchedServers)
   local noted = redis.call('HLEN', tx.key.failingServers)

@@ -1,4 +1,4 @@
---[[ Forgets a server. Its leases and sessions are expired at once and later releases change nothing.
+--[[ Forgets a server. The leases and sessions of the server are expired at once and later releases change nothing.
 ARGV[1] JSON: {serverId}
 Reply: RemoveServerReply
 Flags: allow-oom ]]

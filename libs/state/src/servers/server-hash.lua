@@ -52,7 +52,6 @@ function ServerHash.change(tx, id, changes)
   if changes.weightVersion then ServerHash.save_index_entries(tx, id) end
 end
 
--- Sets a field of the hash.
 function ServerHash.set(tx, id, name, value)
   redis.call('HSET', tx.key:server(id), name, value)
   if name == 'lacks' or name == 'labels' or name == 'models' then ServerHash.save_index_entries(tx, id) end

@@ -74,7 +74,6 @@ export type ServerChange = ServerChangeReply & WaiterAnswers;
 export type ReconciledPage = ReconcileServerReply & WaiterAnswers;
 
 export interface HeartbeatResult extends WaiterAnswers, Pick<ServerHeartbeatReply, 'requiredWeightVersion'> {
-  /** States of the registered servers. */
   states: Record<ServerId, ServerState>;
   /** Pending and failed servers that are ready only when their engines have described themselves. */
   unproven: ServerId[];
@@ -104,14 +103,13 @@ export interface RemovedServers {
   cursor?: number;
 }
 
-/** A load report of an engine. */
 export interface LoadReport extends Omit<ServerLoadReport, 'ageMs'>, Pick<ServerStatus, 'serverId' | 'epoch'> {
   /** Tokens of waiting requests that are not in the prefix cache of the engine. */
   uncachedTokens?: number;
   /** Count of generated tokens of the engine since its start. */
   tokens?: number;
 }
-/** A server whose capacity this caller, and no other, must decide now. */
+/** A server with a capacity that only this caller decides now. */
 export interface DueLimit
   extends
     Pick<ServerStatus, 'serverId' | 'epoch' | 'maxInflight' | 'inflight'>,
@@ -167,7 +165,7 @@ export class ServerStore extends createStoreClass({
   cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/update'),
   /** Drains a server. `deadlineMs` counts from now. */
   drain: transition<{ serverId: ServerId; deadlineMs: number; listedAs?: string }, ServerChange>('servers/update'),
-  /** Gives no new leases to a server whose engine no source lists as ready, until it is listed and registered again. */
+  /** Gives a server no new leases: no source lists its engine as ready. Being listed and registered again ends this. */
   withhold: transition<{ serverId: ServerId; listedAs: string; withheld: true }, ServerChange>('servers/update'),
   /** Raises the capacities of at most 128 servers in slow start, and grants the new room. */
   warm: transition<object, WaiterAnswers & { warming: number }>('servers/warm'),
@@ -179,7 +177,6 @@ export class ServerStore extends createStoreClass({
   fence: transition<FenceServerRequest & NewEpoch, FenceServerReply>('servers/fence', { hasNewEpoch: true }),
   /** Checks one page of the leases of a server: returns leases of expired epochs, asks live holders for a sync. */
   reconcile: transition<ReconcileServerRequest, ReconciledPage>('servers/reconcile'),
-  /** Removes one page of drained servers. */
   endDrains: transition<{ cursor?: number }, RemovedServers>('servers/end-drains'),
   /** Scores one page of servers by changed settings. */
   rescore: transition<Cursor, WaiterAnswers & Cursor>('servers/rescore'),

@@ -12,7 +12,6 @@ local function know(tx, id, packed)
   return server
 end
 
--- The server, or nil.
 function Servers.get(tx, id)
   local server = tx.known_servers[id]
   if server == nil then return know(tx, id, redis.call('HGET', tx.key.serverRecords, id)) end

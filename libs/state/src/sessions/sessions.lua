@@ -13,7 +13,6 @@ function Sessions.read(tx, session_ids)
   end
 end
 
--- The binding of a session, or nil.
 function Sessions.get(tx, session_id)
   local binding = tx.known_bindings[session_id]
   if binding == nil then
@@ -88,7 +87,6 @@ function Sessions.bind(tx, session_id, server, dp_rank)
   redis.call('ZREM', tx.key.idleSessions, session_id)
 end
 
--- Takes a lease off the session.
 function Sessions.unbind(tx, session_id)
   local binding = Sessions.get(tx, session_id)
   if not binding then return end

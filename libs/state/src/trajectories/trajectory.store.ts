@@ -3,7 +3,6 @@ import { Injectable } from '@nestjs/common';
 import { transition } from '../library/function-runner';
 import { createStoreClass } from '../library/store-of';
 
-/** A recorded session. */
 export interface TrajectorySession {
   sessionId: string;
   /** Token with which the session was started. Only this token adds turns. */
@@ -54,7 +53,6 @@ export interface TurnTokens {
   /** Messages of a chat, if they are recorded. */
   chat?: TurnChat;
 }
-/** Messages of a turn. */
 export interface TurnChat {
   /** Number of messages of the parent's request with which the request begins. */
   shared: number;
@@ -67,7 +65,6 @@ export interface SetBack {
   after: number;
   offset: number;
 }
-/** Record of a session. */
 export interface TrajectoryRead {
   /** Absent: the session is not recorded. */
   about?: TrajectorySession;
@@ -76,7 +73,6 @@ export interface TrajectoryRead {
   /** Missing turns, by the numbers that clients know. */
   missing?: { turn: number; startedAtMs: number; reason: string }[];
   setBacks?: SetBack[];
-  /** Stamp of the pool. */
   stamp?: string;
 }
 export type RecordOutcome = 'recorded' | 'replaced' | 'deleted' | 'changed';

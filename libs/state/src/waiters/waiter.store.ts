@@ -3,7 +3,6 @@ import type { WaiterAnswers } from '../leases/grants';
 import { transition } from '../library/function-runner';
 import { createStoreClass } from '../library/store-of';
 
-/** Parked acquires. */
 @Injectable()
 export class WaiterStore extends createStoreClass({
   /** Grants free room to waiters, at most 32. */

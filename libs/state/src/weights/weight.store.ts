@@ -66,9 +66,7 @@ export class WeightStore extends createStoreClass({
   status: transition<WeightsStatusRequest, WeightsStatusReply>('weights/status'),
   /** One page of attempts and leases to stop in mode `abort`. */
   stop: transition<{ syncId: string; cursor?: string; fenceAfterMs: number }, StopPage>('weights/stop'),
-  /** One page of engines to pause now. */
   engineSteps: transition<{ cursor?: string }, EnginePausesPage>('weights/engine-steps'),
-  /** One page of engines to resume now. */
   engineResumes: transition<{ cursor?: string }, EngineResumesPage>('weights/engine-resumes'),
   /** For at most 128 engines that a replica has paused: whether each is recorded for its change and not given up. */
   engineKnown: transition<{ steps: EngineStep[] }, { recorded: boolean[] }>('weights/engine-known'),

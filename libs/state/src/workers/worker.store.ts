@@ -13,7 +13,6 @@ import {
 import { transition, type NewEpoch } from '../library/function-runner';
 import { createStoreClass } from '../library/store-of';
 
-/** One epoch of a worker. */
 export type WorkerEpoch = DeregisterWorkerRequest;
 export interface ExpiredWorkers {
   expired: WorkerId[];
