@@ -220,7 +220,7 @@ export interface EngineAdapter {
   readonly url: string;
   /** Reads model and capabilities of the engine. ENGINE_PROTOCOL if the engine is not of this dialect. */
   probe(signal?: AbortSignal): Promise<EngineDescription>;
-  /** Runs one attempt to its end. {@link planAttempt} makes the prompt and the budget of the call from the request. */
+  /** Runs one attempt to its end. {@link planAttempt} makes prompt and budget of the call. */
   generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult>;
   /**
    * Makes a call whose answer, whole or a stream, is passed on as it is. Throws the errors of {@link generate}, also if

@@ -57,7 +57,7 @@ export class WeightChanges {
       if (syncId !== undefined) await this.end('weights.rollback', syncId).catch(() => undefined);
       throw error;
     }
-    // Without these reports the change stays open: at its deadline, unreported weights become unknown.
+    // If a report fails, the change stays open: at its deadline, unreported weights become unknown.
     await this.report(answers, version, isAtomic);
     if (syncId !== undefined) await this.end(answers.some(isDone) ? 'weights.commit' : 'weights.rollback', syncId);
     return answers;

@@ -1,6 +1,6 @@
 /** Time for which an abort of an unknown id is remembered, milliseconds. */
 const REMEMBERED_MS = 60_000;
-/** Maximum remembered aborts of one key; above it the oldest abort of the key is removed. */
+/** Maximum remembered aborts of one key; a further abort removes the oldest abort of the key. */
 const MAX_REMEMBERED = 1_024;
 /** Key under which aborts of every key are kept. */
 const EVERY_KEY = '*';

@@ -48,7 +48,7 @@ const STAYS = ['SERVER_NOT_FOUND', 'SERVER_NOT_READY', 'SERVER_FULL', 'SERVER_UN
 
 /** An ended call, with the lease of its last server. */
 interface EndedCall {
-  /** Absent: the generation must be continued. */
+  /** End of the generation; absent: it must be continued. */
   end?: GenerationEnd;
   error?: Error;
   /** Abort by the engine. */

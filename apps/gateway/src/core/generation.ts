@@ -60,8 +60,8 @@ export class Generation {
 
   /**
    * @param id id from the client (`rid` of SGLang), else a new id
-   * @param recordFor job whose payload quota the record of the session uses; absent: a session is recorded if it was
-   *   opened
+   * @param recordFor job whose payload quota the record of the session uses; absent: only a session that was opened is
+   *   recorded
    * @param repeat identity of the request and its repeats; absent: repeats cannot be recognized
    * @param requestId id of the request, if it has several choices
    */

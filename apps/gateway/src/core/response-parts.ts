@@ -21,7 +21,7 @@ export interface RawAnswer {
 
 /** Tokens of an earlier generation of the same request. */
 export interface RestoredTokens {
-  /** Absent: the engine has sent no ids. Only an ended response is saved without ids. */
+  /** Token ids; absent: the engine has sent none. Only an ended response is saved without ids. */
   tokenIds?: number[];
   text: string;
   logprobs?: number[];

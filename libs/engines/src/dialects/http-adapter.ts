@@ -151,7 +151,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     return Promise.resolve(undefined);
   }
 
-  /** Token ids of a prompt to resume; undefined without an answer of the engine: then its text is resumed. */
+  /** Token ids of a prompt to resume; undefined without an answer of the engine: then text is resumed. */
   private async promptTokenIds(request: GenerationRequest, signal?: StopSignal): Promise<number[] | undefined> {
     if (signal?.aborted || !couldResumeByTokens(request)) return undefined;
     return this.tokenize(request.prompt, signal).catch(() => undefined);

@@ -255,7 +255,7 @@ function saidVersion(answer: { status: number; text: string } | undefined): numb
   return said === undefined ? undefined : (weightNumber(said) ?? NO_VERSION);
 }
 
-/** Undefined if the page of metrics has no load. */
+/** Load of the engine; undefined if the page of metrics has none. */
 function toLoad(metrics: Map<string, Metric>): EngineLoad | undefined {
   const running = metrics.get('vllm:num_requests_running')?.sum;
   if (running === undefined) return undefined;

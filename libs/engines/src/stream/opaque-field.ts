@@ -24,7 +24,7 @@ export class OpaqueField {
   /** Bytes of all texts that are kept. */
   private bytes = 0;
   private readonly mark = `opaque-${randomUUID()}-`;
-  /** Texts by their numbers, until an event is read with them. */
+  /** Texts by their numbers, until their event is read. */
   private readonly texts = new Map<string, OpaqueText>();
   private taken = 0;
 

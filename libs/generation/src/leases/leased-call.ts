@@ -11,7 +11,8 @@ export interface WorkerEpoch {
 /**
  * Cause of a stop:
  *
- * - `cut`, `abort`, `move`, `lease-lost`, `shutdown`: the call ends with its tokens.
+ * - `cut`, `abort`, `move`, `lease-lost`: the call ends with its tokens.
+ * - `shutdown`: the call ends with its tokens, and reports another reason.
  * - `timeout`: the sample has generated for the `timeoutMs` of its claim.
  * - `expired`, `fenced`: another worker may own the request, so this worker reports nothing.
  */
@@ -49,7 +50,7 @@ export class LeasedCall {
     return this.stoppedBy;
   }
 
-  /** Whether the control plane would reject any report, because the call is not of this worker any more. */
+  /** Whether the call is not of this worker any more: any report would be rejected. */
   get isExpired(): boolean {
     return this.stoppedBy === 'expired' || this.stoppedBy === 'fenced';
   }

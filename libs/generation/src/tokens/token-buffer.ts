@@ -122,7 +122,7 @@ export class TokenBuffer {
     return this.texts.from(this.textLength);
   }
 
-  /** Undefined if the engine has not sent the ids of all tokens. */
+  /** Token ids; undefined if the engine has not sent the ids of all tokens. */
   idsFrom(start: number): number[] | undefined {
     return this.ids.length === this.count ? this.ids.from(start) : undefined;
   }

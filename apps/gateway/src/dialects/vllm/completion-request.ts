@@ -72,7 +72,7 @@ export function readCompletionRequest(
       Array.from({ length: choicesPerPrompt }, (_, choice) => ({
         ...shared,
         prompt: { ...one, ...(isSet(engineFields) && { engineFields }) },
-        // Another seed for each choice, as in vLLM: choices of one prompt with one seed would be equal.
+        // Each choice gets another seed, as in vLLM: choices of one prompt with one seed would be equal.
         sampling: known.seed === undefined ? known : { ...known, seed: known.seed + choice },
       })),
     ),
