@@ -6,27 +6,26 @@ import { IsCorrelationId, IsCounter, IsId, IsList, IsWithin, IsWorkerId } from '
 import type { GroupId, Integer, JobId, LeaseId, RequestId, RoundId, ServerId, WorkerId } from './scalars';
 
 export const ABORT_SCOPES = ['sample', 'group'] as const;
-/** Scope of an abort of one request: that `sample` alone, or its whole `group`. */
+/** Scope of an abort of one request: the `sample` alone, or the whole `group` of the sample. */
 export type AbortScope = (typeof ABORT_SCOPES)[number];
 
 /**
  * `request.abort`: stops the requests of exactly one selector: `requestIds`, `sessionId`, `groupId` (with `job`),
- * `workerId`, `serverId`, `roundId` (with `job`), `job` alone, or `all`. Later requests are not affected, except
- * requests and groups that are named here and not known yet: they end `dropped` if they are submitted within ten
- * minutes. An acquire that waits for a server is answered ABORTED. Later acquires are not affected, because a caller
- * may use one requestId for all turns of a trajectory, unless `refuseAcquiresMs` is given.
+ * `workerId`, `serverId`, `roundId` (with `job`), `job` alone, or `all`. Later requests are not affected. Exception: an
+ * unknown request or group that the abort names ends `dropped` if a trainer submits it within ten minutes. An acquire
+ * that waits for a server is answered ABORTED. Later acquires are refused only with `refuseAcquiresMs`, because a
+ * caller may use one requestId for all turns of a trajectory.
  */
 export class AbortRequestsRequest {
-  /** Id of this abort, for idempotency; use the same for the next page and to read the result later. */
+  /** Id of this abort, for idempotency. The same id reads the next page, and later the result. */
   @IsId() abortId!: string;
   /** Requests of rounds, or requestIds of acquires by callers that only route. */
   @IsOptional() @IsList(LIMITS.page, 1) @IsCorrelationId({ each: true }) requestIds?: RequestId[];
-  /** With `requestIds`: acquires of unknown requests are answered ABORTED for this long, milliseconds. */
+  /** With `requestIds`: time in which acquires of unknown requests are answered ABORTED, milliseconds. */
   @IsOptional() @IsWithin(1, LIMITS.refuseAcquiresMs) refuseAcquiresMs?: Integer;
   /**
-   * Scope of an abort by `requestIds`, `sessionId`, `workerId` or `serverId`. `sample`: only the request; its group
-   * continues while it has `minSamples` others, otherwise it is dropped. `group`: the whole group. Default:
-   * `abortScope` of the round.
+   * Scope of an abort by `requestIds`, `sessionId`, `workerId` or `serverId`. `sample`: only the request. A group with
+   * fewer than `minSamples` other samples is dropped. `group`: the whole group. Default: `abortScope` of the round.
    */
   @IsOptional() @IsIn(ABORT_SCOPES) scope?: AbortScope;
   /** The requests whose acquires named this session. */
@@ -39,7 +38,7 @@ export class AbortRequestsRequest {
   @IsOptional() @IsId() serverId?: ServerId;
   /** The requests of this round; with `job`. */
   @IsOptional() @IsId() roundId?: RoundId;
-  /** The job of `groupId` or `roundId`; alone: all its requests. */
+  /** The job of `groupId` or `roundId`. Without both: all requests of the job. */
   @IsOptional() @IsId() job?: JobId;
   /** All requests of the pool. */
   @IsOptional() @Equals(true) all?: true;
@@ -48,7 +47,7 @@ export class AbortRequestsRequest {
    * @default 0
    */
   @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
-  /** Stored with the dropped requests. */
+  /** Reason, which is stored with the dropped requests. */
   @IsOptional() @MaxLength(256) reason?: string;
   /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
@@ -59,23 +58,24 @@ export class AbortRequestsRequest {
   @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 
-/** Result for one aborted request. Its tokens are kept as long as this answer. */
+/** Result for one aborted request. The tokens of the request are kept as long as this answer. */
 export interface AbortResult extends Partial<SegmentList> {
   requestId: RequestId;
   /**
-   * `aborted`: its worker has confirmed that the engine has stopped it, or no worker had it. `aborting`: not confirmed
-   * yet; the command is repeated. `already-finished`: it had ended before. `not-found`: the request is unknown.
+   * `aborted`: the worker has confirmed that the engine has stopped the request, or no worker had the request.
+   * `aborting`: the worker has not confirmed yet, and the command is repeated. `already-finished`: the request had
+   * ended before. `not-found`: the request is unknown.
    */
   outcome: 'aborted' | 'aborting' | 'already-finished' | 'not-found';
-  /** Tokens of all attempts. */
+  /** Tokens of all attempts of the request. */
   tokenCount?: Integer;
-  /** Lease, if the caller only routes. */
+  /** Lease of the request, for a caller that only routes. */
   leaseId?: LeaseId;
   /**
    * The worker has not confirmed within the deadline and had no lease: the request was ended without a confirmation.
    */
   unconfirmed?: boolean;
-  /** The worker has not confirmed within the deadline: the epoch of its server was expired. */
+  /** The worker has not confirmed within the deadline, so the epoch of the server was expired. */
   fenced?: boolean;
 }
 export interface AbortRequestsReply extends NumberedPageReply {

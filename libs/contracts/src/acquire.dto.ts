@@ -9,13 +9,13 @@ import type { AttemptId, Epoch, Integer, Labels, ServerId, WorkerId } from './sc
 export class AcquireItem {
   /** Id of the acquire, for idempotency: a repeat gets the same lease while it lives and for 120 s afterwards. */
   @IsId() acquireId!: string;
-  /** For correlation only; a trajectory may use one requestId for all turns. */
+  /** Request of the lease, for correlation only. A trajectory may use one requestId for all turns. */
   @IsCorrelationId() requestId!: string;
-  /** Attempt of a claimed request that the lease is for; `lb.leases` shows it. */
+  /** Attempt of the claimed request, as `lb.leases` shows it. */
   @IsOptional() @IsAttempt() attempt?: AttemptId;
-  /** Turns of one session stay on one server. */
+  /** Session of the acquire. Turns of one session stay on one server. */
   @IsOptional() @IsCorrelationId() sessionId?: string;
-  /** Siblings of one prompt, for spread or affinity. */
+  /** Group of the request: the routing places samples of one group apart or together. */
   @IsOptional() @IsId({}, MAX_COMPOSED_ID_BYTES) groupId?: string;
   /**
    * Priority among waiting acquires, from 0 (lowest) to 9.
@@ -36,21 +36,21 @@ export class AcquireItem {
   @IsOptional() @IsList(LIMITS.excludedServers) @IsId({ each: true }) avoidServers?: ServerId[];
   /** Only a server that has all these labels. */
   @IsOptional() @IsLabels() labels?: Labels;
-  /** Only a server whose engine is not known to lack any of these features. */
+  /** Required features: a server whose engine is known to lack one of these features is left out. */
   @IsOptional() @IsList(ENGINE_FEATURES.length) @IsIn(ENGINE_FEATURES, { each: true }) needs?: EngineFeature[];
   /**
-   * Only a server whose engine lists this model or adapter, or whose list is not known; no constraint while the engines
-   * of the pool all list the same models. MODEL_NOT_FOUND when no server of the pool has it.
+   * Model or adapter. A server whose engine is known not to list the model is left out. While all engines of the pool
+   * list the same models, the model is no constraint. MODEL_NOT_FOUND when no server of the pool has the model.
    */
   @IsOptional() @MaxLength(LIMITS.modelNameCharacters) model?: string;
-  /** Data-parallel rank of the session; stored with its binding and returned to later turns. */
+  /** Data-parallel rank of the session. The rank is stored with the session and returned with later leases. */
   @IsOptional() @IsWithin(0, 65_535) dpRank?: Integer;
   /**
-   * Server of the lease, if it can take the lease, regardless of session and policy; otherwise the usual choice, with
-   * the branch `bound-unavailable`. The session is bound to the chosen server.
+   * Preferred server, which gets the lease regardless of session and policy. If this server cannot take the lease,
+   * another one is chosen as usual, with the branch `bound-unavailable`. The session is bound to the chosen server.
    */
   @IsOptional() @IsId() boundServerId?: ServerId;
-  /** Only this epoch of `boundServerId`. */
+  /** Epoch of `boundServerId`: with another current epoch, the server is chosen as usual. */
   @IsOptional() @IsEpoch() boundServerEpoch?: Epoch;
   /** Store and return the full snapshot of the decision. */
   @IsOptional() @IsBoolean() explain?: boolean;

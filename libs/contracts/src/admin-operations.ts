@@ -13,8 +13,8 @@ import { operation, type Operation, OPERATIONS } from './operations';
 const api = 'admin-api';
 
 /**
- * Operations that admin-api handles itself and that are not on NATS: they concern more than one pool, or secrets, or
- * read the stream of events.
+ * Operations that admin-api handles itself, without NATS. Each of these operations concerns several pools or secrets,
+ * asks all replicas, or reads a stream.
  */
 export const ADMIN_OPERATIONS = {
   'pool.list': operation<admin.ListPoolsReply>()(api, admin.ListPoolsRequest),

@@ -9,10 +9,9 @@ import type { Integer, JobId, PoolName, RoundId, ServerId } from './scalars';
 
 export const ROLES = ['client', 'trainer', 'viewer', 'operator', 'admin'] as const;
 /**
- * Rights of a caller. `client`: generate through the gateway, nothing else. `trainer`: also call the operations of
- * trainers there, steer engines, add and remove them. `viewer`: read in admin-api, nothing else. `operator`: do all
- * this, and change what runs: servers, requests, rounds, queues, pauses. `admin`: also change configuration and tokens,
- * delete.
+ * Rights of a caller. `client`: only generate through the gateway. `trainer`: also call the operations of trainers in
+ * the gateway, and steer, add and remove engines. `viewer`: only read in admin-api. `operator`: all this, and change
+ * servers, requests, rounds, queues and pauses. `admin`: also change configuration and tokens, and delete.
  */
 export type Role = (typeof ROLES)[number];
 
@@ -28,12 +27,12 @@ export interface ListPoolsReply {
   pools: PoolName[];
 }
 
-/** `identity.get`: who the caller is, by its token. */
+/** `identity.get`: identity and rights of the caller. */
 export class GetIdentityRequest {}
 export interface IdentityReply {
-  /** Unique: id of a token, or subject of an issuer. */
+  /** Unique id of the caller: the id of its token, or the subject that an issuer has named. */
   id: string;
-  /** For people. */
+  /** Name of the caller, for people. */
   name: string;
   /** Rights of the caller. */
   role: Role;
@@ -43,17 +42,20 @@ export interface IdentityReply {
 
 /** `token.create`: makes a bearer token. For a rotation, create the second token, then revoke the first. */
 export class CreateTokenRequest {
-  /** Who uses the token; the audit log has this name. Several tokens may have one name. */
+  /** Name of the user of the token, as in the audit log. Several tokens may have one name. */
   @IsName() name!: string;
   /** Rights of the token. */
   @IsIn(ROLES) role!: Role;
-  /** The pools it is for; absent: all pools. */
+  /** Pools that the token gives access to; absent: all pools. */
   @IsOptional() @IsList(LIMITS.page) @Matches(POOL_PATTERN, { each: true }) pools?: PoolName[];
-  /** Time until it expires, milliseconds; absent: it does not expire. */
+  /** Time until the token expires, milliseconds; absent: never. */
   @IsOptional() @IsWithin(1_000, 315_360_000_000) expiresInMs?: Integer;
-  /** Generations of the token at the same time, in each replica of the gateway; absent: no limit of its own. */
+  /**
+   * Maximum responses that one replica of the gateway generates for the token at the same time; absent: no separate
+   * limit.
+   */
   @IsOptional() @IsWithin(1, 1_000_000) maxGenerations?: Integer;
-  /** Requests of the token in a minute, to each replica of the gateway; absent: no limit. */
+  /** Maximum requests of the token in a minute to one replica of the gateway; absent: no limit. */
   @IsOptional() @IsWithin(1, 100_000_000) maxPerMinute?: Integer;
 }
 /** A token without its secret, which is stored as a hash only. */
@@ -63,13 +65,13 @@ export interface TokenStatus extends Pick<
 > {
   /** Id of the token. */
   tokenId: string;
-  /** When it was made, milliseconds since 1970. */
+  /** When the token was created, milliseconds since 1970. */
   createdAtMs: Integer;
-  /** When it expires, milliseconds since 1970; absent: never. */
+  /** When the token expires, milliseconds since 1970; absent: never. */
   expiresAtMs?: Integer;
 }
 export interface CreateTokenReply extends TokenStatus {
-  /** The token; it is shown only here. Send it as `Authorization: Bearer TOKEN`. */
+  /** The token, which no other reply has. Send the token as `Authorization: Bearer TOKEN`. */
   token: string;
 }
 
@@ -80,13 +82,13 @@ export interface ListTokensReply {
   tokens: TokenStatus[];
 }
 
-/** `token.revoke`: deletes a token. Every replica refuses it within five seconds. */
+/** `token.revoke`: deletes a token. Every replica refuses the token within five seconds. */
 export class RevokeTokenRequest {
   /** Id of the token. */
   @IsId() tokenId!: string;
 }
 export interface RevokeTokenReply {
-  /** False if there was no such token. */
+  /** True if this call deleted the token; false if the token is unknown. */
   revoked: boolean;
 }
 
@@ -110,11 +112,11 @@ export class ListAuditLogRequest {
 }
 /** One change made through admin-api, or refused. */
 export interface AuditEntry {
-  /** When it ended, milliseconds since 1970. */
+  /** When the change ended, milliseconds since 1970. */
   atMs: Integer;
   /** Id of the request, as in `X-Request-Id` and the logs. */
   requestId: string;
-  /** Who: id of the token, or subject of the issuer. */
+  /** Id of the actor: the id of a token, or the subject that an issuer has named. */
   actorId: string;
   /** Name of the token or subject. */
   actor: string;
@@ -124,18 +126,18 @@ export interface AuditEntry {
   address: string;
   /** The operation. */
   operation: string;
-  /** The pool; absent for tokens. */
+  /** Pool of the change; absent for changes outside all pools. */
   pool?: PoolName;
-  /** Fields of the request; absent if they are larger than 16 kB. */
+  /** Fields of the request; absent if the request is larger than 16 kB. */
   request?: Record<string, unknown>;
   /**
-   * `done`, or the code of the error: then nothing was changed, unless the code is retryable. `FORBIDDEN`: the token
-   * does not allow the change; at most 60 such entries of a token in an hour.
+   * `done`, or the code of the error. With a code that is not retryable, nothing was changed. `FORBIDDEN`: the token
+   * does not allow the change; a token has at most 60 such entries in an hour.
    */
   result: 'done' | ErrorCode;
-  /** The state before, for operations that have a read of it. */
+  /** State before the change; absent if there is no operation that reads it. */
   before?: unknown;
-  /** The state after, or the reply, without a secret; absent if it is larger than 16 kB, or was not read in time. */
+  /** State after the change, or the reply, without secrets; absent if larger than 16 kB, or not read in time. */
   after?: unknown;
 }
 export interface ListAuditLogReply extends NumberedPageReply {
@@ -145,20 +147,22 @@ export interface ListAuditLogReply extends NumberedPageReply {
 
 /**
  * `pool.lost-changes`: changes that operators made in the 10 minutes before Redis was restarted or set back; empty 10
- * minutes later. Read the state of each, and make it again if it is lost.
+ * minutes later. Check whether each change is still in force, and repeat a lost change.
  */
 export class ListLostChangesRequest {}
 export interface LostChangesReply {
-  /** When Redis was restarted or set back, milliseconds since 1970. Absent: not in the last 10 minutes. */
+  /**
+   * When Redis was restarted or set back, milliseconds since 1970; absent if this happened more than 10 minutes ago.
+   */
   setBackAtMs?: Integer;
   /** The latest changes, at most 128, oldest first. */
   changes: AuditEntry[];
 }
 
 /**
- * `event.stream`: the events of a pool as server-sent events, from now on or after the header `Last-Event-ID`. `id` is
- * the place in the stream, `event` the type, `data` the event. A stream may end at any time, for example because its
- * reader is too slow: connect again with the last id.
+ * `event.stream`: the events of a pool as server-sent events, from now on or after the header `Last-Event-ID`. Each has
+ * three fields: `id` is the place in the stream, `event` is the type, `data` is the event. A stream may end at any
+ * time, for example because the reader is too slow: then connect again with the last id.
  */
 export class StreamEventsRequest {
   /** Only these types, for example `round.completed`. */

@@ -12,32 +12,32 @@ export const ENGINE_FEATURES = [
   'prefixCacheReset',
   'tokenize',
 ] as const;
-/** A capability of an engine; the fields of {@link EngineCapabilities} describe each. */
+/** Name of a capability of an engine: a field of {@link EngineCapabilities}. */
 export type EngineFeature = (typeof ENGINE_FEATURES)[number];
 
 export const PAUSE_MODES = ['abort', 'wait', 'keep'] as const;
-/** Treatment of running requests when an engine is paused: they are aborted, awaited, or kept. */
+/** Treatment of running requests when an engine is paused: `abort` ends them, `wait` awaits them, `keep` keeps them. */
 export type PauseMode = (typeof PAUSE_MODES)[number];
 
-/** Capabilities found by the probe of an engine (libs/engines). An absent capability is unknown. */
+/** Capabilities of an engine, from the registration of its server or from a probe. An absent capability is unknown. */
 export class EngineCapabilities implements Partial<Record<EngineFeature, boolean>> {
-  /** Accepts prompts as token ids, so resume is exact. */
+  /** The engine accepts prompts as token ids, so a response can be continued exactly. */
   @IsOptional() @IsBoolean() tokenIdsIn?: boolean;
-  /** Returns token ids. */
+  /** The engine returns token ids. */
   @IsOptional() @IsBoolean() tokenIdsOut?: boolean;
-  /** Returns log probabilities. */
+  /** The engine returns log probabilities. */
   @IsOptional() @IsBoolean() logprobs?: boolean;
-  /** Has a route that stops a request by its id. */
+  /** The engine has a route that stops a request by its id. */
   @IsOptional() @IsBoolean() abortById?: boolean;
-  /** Stops a request whose connection is closed. */
+  /** The engine stops a request when the caller closes the connection. */
   @IsOptional() @IsBoolean() abortOnDisconnect?: boolean;
-  /** Reports its load. */
+  /** The engine reports its load. */
   @IsOptional() @IsBoolean() loadReport?: boolean;
-  /** Has a route that resets its prefix cache, which new weights require. */
+  /** The engine has a route that resets its prefix cache. New weights require a reset. */
   @IsOptional() @IsBoolean() prefixCacheReset?: boolean;
-  /** Keeps cache entries apart by a salt of each request (`cacheSalt` of a lease). */
+  /** The engine keeps prefix cache entries apart by the salt of each request (`cacheSalt` of a lease). */
   @IsOptional() @IsBoolean() cacheSalt?: boolean;
-  /** Returns the token ids of a text, so that a text prompt can be resumed by token ids. */
+  /** The engine returns the token ids of a text, so the response to a text prompt can be continued by token ids. */
   @IsOptional() @IsBoolean() tokenize?: boolean;
   /** Supported pause modes; empty = none. */
   @IsOptional() @IsList(PAUSE_MODES.length) @IsIn(PAUSE_MODES, { each: true }) pauseModes?: PauseMode[];

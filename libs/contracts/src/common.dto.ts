@@ -32,7 +32,7 @@ export class WorkerRequest {
 export class MoveTarget {
   /** The target server. */
   @IsId() targetServerId!: ServerId;
-  /** Only if this is the current epoch of the target. */
+  /** Required epoch of the target: with another current epoch, the lease or request does not move. */
   @IsOptional() @IsEpoch() targetEpoch?: Epoch;
 }
 /** A request for one page of a scan. */
@@ -47,17 +47,17 @@ export interface StampedReply {
 }
 /** One page of a list. */
 export interface PageReply {
-  /** Send this for the next page; absent on the last page. */
+  /** Cursor of the next page; absent on the last page. */
   cursor?: string;
 }
 /** One page of a list whose cursor is a number. */
 export interface NumberedPageReply {
-  /** Set if there are more: send the same body with this cursor. */
+  /** Cursor of the next page, to be sent with the same body; absent on the last page. */
   cursor?: Integer;
 }
 /** Position of a job. */
 export interface JobPosition {
-  /** Epoch of the trainer of the job; send it with every later call of the trainer. */
+  /** Epoch of the trainer of the job. The trainer sends the epoch with every later call. */
   trainerEpoch: Epoch;
   /** Steps trained (rounds closed). */
   stepsTrained: Integer;

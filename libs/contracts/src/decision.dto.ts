@@ -25,10 +25,10 @@ export const DECISION_BRANCHES = [
 ] as const;
 /** The rule that chose a server. */
 export type DecisionBranch = (typeof DECISION_BRANCHES)[number];
-/** A server and its rank. */
+/** A server and its load key. */
 export interface RankedServer {
   serverId: ServerId;
-  /** Load key before the choice, in the unit of the policy; the lowest is chosen. */
+  /** Load key before the choice, in the unit of the policy. The server with the lowest key is chosen. */
   key: number;
 }
 /** How a server was chosen. */
@@ -37,62 +37,65 @@ export interface Decision {
   policy: RoutingPolicy;
   /** The rule that chose the server. */
   branch: DecisionBranch;
-  /** Leases of the chosen server, this one included. */
+  /** Leases of the chosen server, with the new lease. */
   inflight: Integer;
-  /** For an acquire that waited, or whose `boundServerId` could not take it: the branch that chose the server. */
+  /** Branch that chose the server, for the branches `waited` and `bound-unavailable`. */
   via?: DecisionBranch;
   /** Version of the pool's settings. */
   policyVersion?: Integer;
   /** Load key of the chosen server before the choice, in the unit of the policy. */
   key?: number;
   /**
-   * The first four servers in the order of the policy that meet the constraints, with their keys; for consistent-hash
-   * one.
+   * The first four servers with room in the order of the policy. A choice by load lists only servers that meet the
+   * constraints; a policy that draws or hashes lists only the chosen server.
    */
   best?: RankedServer[];
-  /** Number of servers with room, before constraints. */
+  /** Number of servers with room, regardless of constraints. */
   eligible?: Integer;
-  /** All input of the choice, if requested by `explain` or sampled. */
+  /** All input of the choice; absent unless the acquire has `explain` or the choice was sampled. */
   snapshot?: DecisionSnapshot;
 }
 /** State of a server at the time of the choice. */
 export interface SnapshotServer extends Pick<ServerStatus, 'serverId' | 'weight' | 'weightVersion' | 'labels'> {
-  /** Number of its leases. */
+  /** Leases of the server. */
   leases: Integer;
-  /** Has room for one more lease. */
+  /** The server has room for one more lease. */
   hasRoom: boolean;
-  /** Sequence of the last lease that chose it, modulo 2^32; 0 = never. */
+  /** Sequence of the last lease for which the server was chosen, modulo 2^32; 0 = never. */
   chosen: Integer;
-  /** Context tokens of its leases (at least 256 each) and its reported uncached tokens; only for `least-tokens`. */
+  /**
+   * Context tokens of the leases (at least 256 each) and uncached tokens that the engine reports; only for
+   * `least-tokens`.
+   */
   tokens?: Integer;
-  /** Bound sessions, and leases without a session; only for `least-sessions`. */
+  /** Number of bound sessions and of leases without a session; only for `least-sessions`. */
   sessions?: Integer;
   /** Next turn of the server; only for `round-robin`. */
   turn?: Integer;
-  /** Capabilities that its engine is known to lack. */
+  /** Capabilities that the engine is known to lack. */
   lacks?: EngineFeature[];
   /** The engine does not list the model that the acquire names. */
   lacksModel?: true;
   /** Reported KV use, 0 to 1. */
   kvUse?: number;
-  /** Leases of the group of the acquire. */
+  /** Leases that the group of the acquire has on this server. */
   groupLeases?: Integer;
 }
-/** All input of a choice: `replayDecision` repeats the choice. */
+/** All input of a choice. `replayDecision` makes the choice again from this input. */
 export interface DecisionSnapshot {
   /** Settings of the pool. */
   settings: PoolSettings;
   /** The fields of the acquire that affect the choice. */
   request: Omit<AcquireItem, 'waitMs' | 'priority' | 'explain'>;
-  /** Server of the session, if it is still usable. */
+  /** Server of the session, if that server is still usable. */
   boundTo?: ServerId;
-  /** Server of `boundServerId`, if it could take the lease. */
+  /** Server of `boundServerId`, if that server could take the lease. */
   namedServer?: ServerId;
   /** Newest weight version of the servers that take leases. */
   newestWeightVersion: Integer;
   /** The first 128 servers in the order of the policy, the bound one and the chosen one. */
   servers: SnapshotServer[];
-  /** There were more servers than are listed. */
+  /** The list `servers` is not complete. */
   truncated?: boolean;
 }
 /** `lb.decisions`: one page of recent choices, latest first. */
@@ -101,12 +104,12 @@ export class DecisionsRequest {
   @IsOptional() @Matches(/^\d{1,16}$/, { message: 'cursor is not a cursor of lb.decisions' }) cursor?: string;
   /** Maximum entries of the page, at most 128 (default), or 16 with snapshots. */
   @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
-  /** Only decisions with a snapshot, which are stored separately. */
+  /** Only decisions with a snapshot. */
   @IsOptional() @IsBoolean() full?: boolean;
 }
 /** One recorded choice. */
 export interface DecisionRecord {
-  /** Sequence of the choice: the sequence of the lease, or a separate one for a transfer. */
+  /** Sequence of the choice: the sequence of the lease; a transfer has a separate sequence. */
   seq: Integer;
   /** The acquire of the choice. */
   acquireId: string;

@@ -5,7 +5,7 @@ interface ErrorKind {
   retryable: boolean;
   about: string;
   /**
-   * HTTP status; default: 404 for codes that name a missing thing, otherwise 409: the present state does not allow it.
+   * HTTP status; default: 404 for codes with `NOT_FOUND`, otherwise 409 (the present state does not allow the call).
    */
   status?: number;
 }
@@ -13,8 +13,8 @@ const final = (about: string, status?: number): ErrorKind => ({ retryable: false
 const retryable = (about: string, status?: number): ErrorKind => ({ retryable: true, about, status });
 
 /**
- * Every error that a Broomwagon service can return, over NATS and REST. A `retryable` command may succeed later, a
- * `final` one may not; a repeat is always safe, because every command is idempotent.
+ * Every error that a Broomwagon service can return, over NATS and REST. A command with a `retryable` error may succeed
+ * later, a command with a `final` error may not. A repeat is always safe, because every command is idempotent.
  */
 export const ERROR_CODES = {
   // The message itself
@@ -152,7 +152,10 @@ export const UNSERVED_REASONS = [
   'no-servers',
   /** NO_SERVER_AVAILABLE: servers are registered, but none takes leases now. */
   'none-ready',
-  /** NO_SERVER_AVAILABLE: a change of weights ended at its deadline or a load failed; no server was reported since. */
+  /**
+   * NO_SERVER_AVAILABLE: a change of weights ended at its deadline, or a load failed; no server was reported since
+   * then.
+   */
   'weights-unknown',
   /** NO_SERVER_AVAILABLE: the servers have weights of other versions than the pool. */
   'weights-differ',
@@ -162,9 +165,9 @@ export const UNSERVED_REASONS = [
   'servers-full',
   /** SERVERS_FULL, WAIT_TIMEOUT: the pool has `poolMaxInflight` leases. */
   'pool-full',
-  /** POOL_PAUSED: by `pool.pause`. */
+  /** POOL_PAUSED: `pool.pause` has paused the pool. */
   'paused',
-  /** POOL_PAUSED: between `weights.begin` and its end. */
+  /** POOL_PAUSED: the weights of the pool are being changed. */
   'weights-changing',
 ] as const;
 export type UnservedReason = (typeof UNSERVED_REASONS)[number];
@@ -179,7 +182,7 @@ export interface WireError {
   retryable: boolean;
   /** Path of the first wrong field, e.g. `groups.3.groupId`. */
   field?: string;
-  /** Time after which the body may be sent again, milliseconds. */
+  /** Pause before the same body may be sent again, milliseconds. */
   retryAfterMs?: Integer;
   /** More about this error, depending on its code. */
   details?: unknown;
@@ -198,7 +201,10 @@ export interface ErrorOptions {
   cause?: unknown;
 }
 
-/** The one error class that crosses a service's edge. Thrown where it occurs, mapped once. */
+/**
+ * The only error class that services send. Code throws the error where the fault occurs, and the transport maps it
+ * once.
+ */
 export class BroomwagonError extends Error {
   readonly retryable: boolean;
   readonly field?: string;
@@ -223,7 +229,7 @@ export class BroomwagonError extends Error {
     return { code, message, retryable, field, retryAfterMs, details };
   }
 
-  /** Rebuilds the error a service sent. An unknown code becomes INTERNAL and keeps the code in details. */
+  /** Rebuilds an error that a service sent. An unknown code becomes INTERNAL, with the code in `details`. */
   static fromWire(wire: WireError): BroomwagonError {
     if (!Object.hasOwn(ERROR_CODES, wire.code)) {
       return new BroomwagonError('INTERNAL', wire.message, { details: { code: wire.code, details: wire.details } });

@@ -42,7 +42,7 @@ export type EventType = (typeof EVENT_TYPES)[number];
 interface EventFields<Type extends EventType> {
   /** Name of the event, as in its subject. */
   type: Type;
-  /** Pool it happened in. */
+  /** Pool of the event. */
   pool: PoolName;
   /** When the event happened, by the clock of Redis, milliseconds since 1970. */
   atMs: Integer;
@@ -83,32 +83,32 @@ export interface RoundSubmittedEvent extends RoundFields<'round.submitted'> {
 /** A group was accepted. */
 export interface RoundProgressedEvent
   extends GroupFields<'round.progressed'>, Pick<RoundStatus, 'acceptedGroups' | 'neededGroups'> {}
-/** A round was completed: it has all its groups, or its deadline has passed. */
+/** A round was completed. */
 export interface RoundCompletedEvent
   extends RoundFields<'round.completed'>, Pick<RoundStatus, 'step' | 'acceptedGroups'> {
-  /** Why it was completed. */
+  /** Why the round was completed. */
   reason: CompletedReason;
 }
 /** All cut requests of a round are confirmed, and all groups that were not accepted are in the long-tail queue. */
 export interface RoundSettledEvent extends RoundFields<'round.settled'> {}
-/** The trainer has acknowledged a round. */
+/** The trainer has closed a round: its groups are trained. */
 export interface RoundClosedEvent extends RoundFields<'round.closed'>, Pick<RoundStatus, 'step'> {
   /** Groups that were trained. */
   trainedGroups: Integer;
 }
 /** A round was cancelled. */
 export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
-  /** Training step of the round, from 1; another round will train it. */
+  /** Training step of the round, from 1. Another round will train this step. */
   step: Integer;
   /** Treatment of the groups of the round. */
   mode: CancelMode;
   /** Groups that are requeued or dropped. */
   groups: Integer;
-  /** Why it was cancelled. */
+  /** Why the round was cancelled. */
   reason?: string;
 }
 
-/** An attempt that has ended. The time of its end is `atMs` of the event. */
+/** An attempt that has ended at `atMs` of the event. */
 interface AttemptFields<Type extends EventType> extends RequestFields<Type> {
   /** Round of the attempt. */
   roundId: RoundId;
@@ -116,9 +116,9 @@ interface AttemptFields<Type extends EventType> extends RequestFields<Type> {
   attempt: AttemptId;
   /** When the request became pending, by the clock of Redis, milliseconds since 1970. */
   queuedAtMs?: Integer;
-  /** When a worker claimed it, by the clock of Redis, milliseconds since 1970. */
+  /** When a worker claimed the request, by the clock of Redis, milliseconds since 1970. */
   claimedAtMs?: Integer;
-  /** The server that the worker has reported; absent if it never did. */
+  /** The server that the worker has reported; absent if the worker has reported none. */
   serverId?: ServerId;
   /** Tokens of this attempt. */
   attemptTokens: Integer;
@@ -127,14 +127,14 @@ interface AttemptFields<Type extends EventType> extends RequestFields<Type> {
 }
 /** A sample was finished. */
 export interface RequestFinishedEvent extends AttemptFields<'request.finished'>, Pick<CompleteRequest, 'finishReason'> {
-  /** Tokens of all attempts. */
+  /** Tokens of all attempts of the request. */
   tokens: Integer;
 }
 /**
- * An attempt ended without a sample. `cut`: its round was completed without its group, or the group was requeued.
- * `moved`: the request continues on another server. `stopped`: it was stopped for a change of weights. `returned`: it
- * returned unfinished, e.g. because of a failure of the engine or an expired worker. `failed` and `dropped`: the
- * request has ended for good.
+ * An attempt ended without a sample. `cut`: the round was completed without the group, or the group was requeued.
+ * `moved`: the request continues on another server. `stopped`: a change of weights stopped the attempt. `returned`: the
+ * attempt ended unfinished, e.g. because the engine failed or the worker expired. `failed` and `dropped`: the request
+ * has ended for good.
  */
 export interface AttemptEndedEvent extends AttemptFields<'attempt.ended'> {
   /** Outcome for the request. */
@@ -144,20 +144,20 @@ export interface AttemptEndedEvent extends AttemptFields<'attempt.ended'> {
 export interface RequestAbortedEvent extends RequestFields<'request.aborted'> {
   /** Last attempt of the request. */
   attempt: AttemptId;
-  /** Tokens of all attempts. */
+  /** Tokens of all attempts of the request. */
   tokens: Integer;
 }
-/** Redis has lost keys of a request, which cannot run any more. */
+/** A request cannot run any more, because Redis has lost keys of it. */
 export interface RequestLostEvent extends RequestFields<'request.lost'> {}
 
 /** A group failed: one of its requests failed for good. */
 export interface GroupFailedEvent extends GroupFields<'group.failed'> {
-  /** Why its sample failed, as in `request.fail`; `lost`: Redis has lost a part of it. */
+  /** Why the sample failed, as in `request.fail`; `lost`: Redis has lost a part of the sample. */
   reason?: string;
 }
 /** A group was dropped. */
 export interface GroupDroppedEvent extends GroupFields<'group.dropped'> {
-  /** The abort that dropped it, if one did. */
+  /** The abort that dropped the group, if an abort did so. */
   abortId?: string;
   /** Reason given by the caller, if any. */
   reason?: string;
@@ -168,7 +168,7 @@ export interface LongtailRequeuedEvent
 
 /** Another trainer has taken a job over. */
 export interface JobTakenOverEvent extends JobFields<'job.taken-over'> {}
-/** The trainer of a job has named the groups it trained (`job.reconcile`), up to the end of one step. */
+/** The trainer of a job has named the last groups of a step that it has trained (`job.reconcile`). */
 export interface JobReconciledEvent extends JobFields<'job.reconciled'> {
   /** The step, from 1. */
   step: Integer;
@@ -178,7 +178,7 @@ export interface JobReconciledEvent extends JobFields<'job.reconciled'> {
 /** A snapshot of a job is complete. */
 export interface JobSnapshottedEvent
   extends JobFields<'job.snapshotted'>, Pick<JobSnapshotStatus, 'tag' | 'step' | 'groups'> {}
-/** A job returns to a snapshot. */
+/** A job was restored from a snapshot. */
 export interface JobRestoredEvent extends JobFields<'job.restored'> {
   /** Tag of the snapshot. */
   tag: string;
@@ -190,7 +190,7 @@ export interface JobRestoredEvent extends JobFields<'job.restored'> {
 export interface WeightsBegunEvent
   extends EventFields<'weights.begun'>, Pick<WeightSync, 'syncId' | 'version' | 'mode' | 'fromVersion'> {}
 interface WeightsEndedFields<Type extends EventType> extends EventFields<Type>, Pick<WeightSync, 'syncId' | 'version'> {
-  /** Why it ended: `asked` or `deadline`. */
+  /** Why the change ended: `asked` or `deadline`. */
   reason: string;
 }
 /** The pool resumes with new weights. */
@@ -204,7 +204,7 @@ interface EnginePauseFields<Type extends EventType> extends EventFields<Type> {
   /** The change of weights. */
   syncId: string;
 }
-/** The engine of a server was paused for a change of weights. Only engines that can be paused have this event. */
+/** The engine of a server was paused for a change of weights. Engines that cannot be paused have no such event. */
 export interface ServerPausedEvent extends EnginePauseFields<'server.paused'> {}
 /** The engine of a server was resumed after a change of weights. */
 export interface ServerResumedEvent extends EnginePauseFields<'server.resumed'> {}
@@ -217,7 +217,9 @@ export interface ServerFencedEvent extends EventFields<'server.fenced'> {
   /** Reason given by the caller, if any. */
   reason?: string;
 }
-/** Calls of a server got no tokens though its engine answers: they move, and its epoch was expired. */
+/**
+ * Calls of a server got no tokens although the engine answers. The epoch of the server was expired, and the calls move.
+ */
 export interface ServerHungEvent extends EventFields<'server.hung'> {
   /** The server. */
   serverId: ServerId;
@@ -226,7 +228,7 @@ export interface ServerHungEvent extends EventFields<'server.hung'> {
   /** Time without a token, milliseconds. */
   silentMs: Integer;
 }
-/** Redis was restarted or set back: the last changes of the pool may be lost, and events with the last numbers too. */
+/** Redis was restarted or set back: the last changes of the pool and its last events may be lost. */
 export interface PoolSetBackEvent extends EventFields<'pool.set-back'> {}
 
 /** An event of a pool, published on `rollout.v1.<pool>.event.<type>`. */

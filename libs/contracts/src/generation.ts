@@ -3,7 +3,7 @@ import { IsWithin } from './rules';
 import type { Integer } from './scalars';
 
 const SAFE = Number.MAX_SAFE_INTEGER;
-/** Largest token id: a higher number is no token id, whatever the vocabulary. */
+/** Largest token id of any vocabulary. */
 const MAX_TOKEN_ID = 2 ** 31 - 1;
 
 /** One part of a message's content, as in the OpenAI API: text, an image by URL or data, or another kind. */
@@ -16,8 +16,8 @@ export interface ContentPart {
 }
 
 /**
- * One message of a chat, as in the OpenAI API; further fields (`tool_calls`, `tool_call_id`, `name`) are passed on.
- * Content may be null or absent if the message has tool calls instead.
+ * One message of a chat, as in the OpenAI API; further fields (`tool_calls`, `tool_call_id`, `name`) are passed on. The
+ * content of a message with tool calls may be null or absent.
  */
 export interface ChatMessage {
   /** Role: `system`, `user`, `assistant`, `tool` or another role that the engine accepts; not empty. */
@@ -36,17 +36,17 @@ export interface Prompt {
   /** The prompt as token ids, each at least 0 and below 2^31; not empty. */
   promptTokenIds?: Integer[];
   /**
-   * Further fields of the engine's request, passed on unread: `tools`, `lora_path`, `image_data`,
-   * `return_routed_experts`. Fields that Broomwagon sets are refused: prompt, budget, ids, streaming, `n`. Further
-   * fields of the response are in `engineFields` of the segments.
+   * Further fields of the request to the engine, e.g. `tools`, `lora_path`, `image_data`; passed on unread. Fields that
+   * Broomwagon sets are refused, e.g. the prompt, the budget, `n`. Further fields of the response are in `engineFields`
+   * of the segments.
    */
   engineFields?: Record<string, unknown>;
 }
 
 /**
- * Sampling parameters, passed to the engine adapter, which refuses unknown names. Without `seed` engines use their own
- * random numbers. With `seed` each sample gets a seed derived from it, the job, the group, the sample index and the
- * number of its tokens: reproducible, and independent of all others (`sampleSeed` of libs/engines).
+ * Sampling parameters, passed to the engine adapter, which refuses unknown names. Without `seed`, engines use their own
+ * random numbers. With `seed`, each sample has a separate seed, which `sampleSeed` of libs/engines derives from `seed`,
+ * job, group, sample index and token count.
  */
 export class SamplingParameters {
   /** Temperature of the distribution, at least 0. */
@@ -71,9 +71,7 @@ export class SamplingParameters {
   @IsOptional() @IsBoolean() logprobs?: boolean;
 }
 
-/**
- * Fields of the engine's request that are made here: the prompt, the budget, the identity and the form of the answer.
- */
+/** Fields of a request to an engine that Broomwagon sets: prompt, budget, id, and form of the answer. */
 // prettier-ignore
 export const RESERVED_ENGINE_FIELDS: readonly string[] = [
   'prompt', 'messages', 'text', 'input_ids', 'input_embeds', 'continue_final_message', 'add_generation_prompt',
@@ -81,9 +79,9 @@ export const RESERVED_ENGINE_FIELDS: readonly string[] = [
   'rid', 'stream', 'stream_options', 'return_token_ids', 'logprobs', 'return_logprob',
 ];
 
-/** A fault of a value, and the field that has it. */
+/** A fault of a value, with the field of the fault. */
 export interface Fault {
-  /** Path below the value, e.g. `messages.0.content`; empty for the value itself. */
+  /** Path of the field, e.g. `messages.0.content`; empty for the whole value. */
   field: string;
   /** Reason, e.g. `must not be empty`. */
   reason: string;
@@ -92,7 +90,7 @@ export interface Fault {
 type Check = (value: unknown) => boolean;
 const isText: Check = (value) => typeof value === 'string';
 const isTokenId: Check = (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_TOKEN_ID;
-/** An object of JSON that is no list. */
+/** True for a JSON object; false for a list. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const buildListCheck =
@@ -100,7 +98,10 @@ const buildListCheck =
   (value) =>
     Array.isArray(value) && value.every(check);
 
-/** The first fault of a prompt, its size apart: not exactly one kind, an empty one, a wrong type, a reserved field. */
+/**
+ * Finds the first fault of a prompt, except its size: no kind or several kinds, emptiness, a wrong type, a reserved
+ * field.
+ */
 export function findPromptFault(prompt: object): Fault | undefined {
   const { text, messages, promptTokenIds, engineFields, ...others } = prompt as Record<string, unknown>;
   const unknown = Object.keys(others).find((field) => others[field] !== undefined);
@@ -155,7 +156,7 @@ function findEngineFieldsFault(engineFields: unknown): Fault | undefined {
     : { field: `engineFields.sampling_params.${inner}`, reason: 'is set by Broomwagon' };
 }
 
-/** True when a prompt holds something besides text: its token ids alone are not the whole prompt. */
+/** True when a prompt holds images, audio or other parts: then token ids alone are not the whole prompt. */
 export function isMultimodal({ messages, engineFields = {} }: Prompt): boolean {
   if (['image_data', 'video_data', 'audio_data'].some((field) => engineFields[field] !== undefined)) return true;
   return (
@@ -163,7 +164,7 @@ export function isMultimodal({ messages, engineFields = {} }: Prompt): boolean {
   );
 }
 
-/** All text of a prompt in order; empty for token ids. */
+/** Returns all text of a prompt in order; empty for token ids. */
 export function textOfPrompt({ text, messages }: Prompt): string {
   const contents = messages?.flatMap(({ content }) =>
     Array.isArray(content) ? content.map((part) => part.text) : content,

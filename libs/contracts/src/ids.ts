@@ -11,9 +11,12 @@ const CONTROL = /[\p{Cc}\p{Cs}]/u;
 /** One token of a NATS subject. */
 const TOKEN = /^[^\s.*>]+$/u;
 
-/** Name of the validation rule of ids; its constraints are the most bytes, and the kind of the id. */
+/** Name of the validation rule of ids. The constraints of the rule are the maximum bytes and the kind of the id. */
 export const ID_RULE = 'isWireId';
-/** `plain`: one name; `composed`: names with `/` between them, or a name that nothing is composed of. */
+/**
+ * `plain`: an id that may be part of a composed id. `composed`: an id whose `/` may separate parts. `token`: an id that
+ * is also one token of a NATS subject.
+ */
 export type IdKind = 'plain' | 'composed' | 'token';
 
 /** Returns the fault of a text as an id; undefined for a valid id. */
@@ -35,19 +38,19 @@ export function buildRequestId(job: JobId, groupId: GroupId, sampleIndex: number
   return `${idPart(job)}/${idPart(groupId)}/${sampleIndex}`;
 }
 
-/** An id as a part of a composed one. */
+/** Escapes an id, as a part of a composed id. */
 export function idPart(id: string): string {
   return id.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** The id of a part of a composed one. */
+/** Returns the id that {@link idPart} has escaped. */
 export function idOfPart(part: string): string {
   return part.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 const RANDOM_LENGTH = 12;
 
-/** An epoch that was never given before: the time in milliseconds and 62 random bits, both in base 36. */
+/** Creates a unique epoch: the time in milliseconds and 62 random bits, both in base 36. */
 export function newEpoch(): Epoch {
   const random = (randomBytes(8).readBigUInt64BE() % 36n ** BigInt(RANDOM_LENGTH)).toString(36);
   return Date.now().toString(36) + random.padStart(RANDOM_LENGTH, '0');

@@ -24,15 +24,15 @@ export class ListWorkersRequest extends ScanRequest {}
 export interface WorkerStatus extends Pick<RegisterWorkerReply, 'ttlMs'> {
   workerId: WorkerId;
   workerEpoch: Epoch;
-  /** Time since the registration or the last heartbeat; above ttlMs the epoch expires. */
+  /** Time since the registration or the last heartbeat, milliseconds; above `ttlMs` the epoch expires. */
   heartbeatAgeMs: Integer;
-  /** Time since the registration. */
+  /** Time since the registration, milliseconds. */
   ageMs: Integer;
   /** Leases of the worker. */
   leases: Integer;
   /** Requests of the worker: claimed, running or cutting. */
   attempts: Integer;
-  /** The worker was asked to prove its leases (`server.reconcile`) and has not started. */
+  /** `server.reconcile` has asked the worker for a `worker.sync`, which has not started. */
   syncAsked?: boolean;
 }
 export interface ListWorkersReply extends PageReply {
@@ -42,7 +42,7 @@ export interface ListWorkersReply extends PageReply {
 
 /**
  * `lb.leases`: one page of the leases of the current epoch of a server, of the live epoch of a worker, or of the pool.
- * Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND; VALIDATION_FAILED for both selectors at once.
+ * Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND; VALIDATION_FAILED for `serverId` and `workerId` together.
  */
 export class ListLeasesRequest extends ScanRequest {
   /** Only leases on the current epoch of this server. */
@@ -69,7 +69,7 @@ export interface LeaseStatus {
   sessionId?: string;
   /** Group of the acquire, if any. */
   groupId?: GroupId;
-  /** Time since the grant. */
+  /** Time since the grant, milliseconds. */
   ageMs: Integer;
 }
 export interface ListLeasesReply extends PageReply {
@@ -81,13 +81,13 @@ export interface ListLeasesReply extends PageReply {
 export const LISTED_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished'] as const;
 
 /**
- * `request.list`: one page of the requests that have not ended, of a round of a job or of a worker: exactly one of
- * `job` and `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
+ * `request.list`: one page of the requests of a round or a worker that have not ended. Needs exactly one of `job` and
+ * `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
  */
 export class ListRequestsRequest extends ScanRequest {
   /** The job whose round is listed. */
   @IsOptional() @IsId() job?: JobId;
-  /** With `job`; default: the round that is not closed, or the last one. */
+  /** The round, with `job`. Default: the round that is not closed, or the last round. */
   @IsOptional() @IsId() roundId?: RoundId;
   /** The requests of the live epoch of this worker, of any job and round. */
   @IsOptional() @IsWorkerId() workerId?: WorkerId;
@@ -104,16 +104,16 @@ export interface RequestStatus {
   attempt: AttemptId;
   /** Failures of the engine or of the request so far. */
   failures: Integer;
-  /** Reported tokens of all attempts. It does not grow if the request is stuck. */
+  /** Reported tokens of all attempts. The number of a stuck request does not grow. */
   tokenCount: Integer;
-  /** The worker of the request; these three fields are absent if no worker has it. */
+  /** The worker of the request. `workerId`, `workerEpoch` and `ageMs` are absent if no worker has the request. */
   workerId?: WorkerId;
   workerEpoch?: Epoch;
-  /** Time since the claim. */
+  /** Time since the claim, milliseconds. */
   ageMs?: Integer;
-  /** The server it runs on, once its worker has reported it. */
+  /** The server on which the request runs; absent until the worker reports the server. */
   serverId?: ServerId;
-  /** The server it was moved to and does not run on yet. */
+  /** The server to which the request was moved and on which the request does not run yet. */
   boundServerId?: ServerId;
 }
 export interface ListRequestsReply extends PageReply {
@@ -121,7 +121,10 @@ export interface ListRequestsReply extends PageReply {
   requests: RequestStatus[];
 }
 
-/** `request.get`: one request in any state, with its segments. REQUEST_NOT_FOUND, also after its round was folded. */
+/**
+ * `request.get`: one request in any state, with its segments. Errors: REQUEST_NOT_FOUND, also after the coordinator has
+ * deleted the requests of the closed round.
+ */
 export class GetRequestRequest {
   @IsCorrelationId() requestId!: RequestId;
 }
@@ -131,17 +134,16 @@ export interface RequestDetails extends Omit<RequestStatus, 'state'>, SegmentLis
   state: RequestStatus['state'] | 'finished' | 'trained' | 'failed' | 'dropped';
   job: JobId;
   groupId: GroupId;
-  /** The round of its group; absent in the long-tail queue. */
+  /** The round of the group; absent in the long-tail queue. */
   roundId?: RoundId;
-  /** Step in which its group was first submitted. */
+  /** Step in which the group was first submitted. */
   firstStep?: Integer;
-  /** Number of cuts of its group. */
+  /** Number of cuts of the group. */
   cuts: Integer;
 }
 
 /**
- * `round.list`: the rounds of a job that have summaries, latest step first: the last 16 rounds and all rounds that are
- * not folded yet.
+ * `round.list`: rounds of a job, latest step first: all rounds that still have groups, and the last 16 other rounds.
  */
 export class ListRoundsRequest extends JobRequest {}
 /** One round of a list. */
@@ -155,14 +157,17 @@ export interface ListRoundsReply {
 }
 
 export const GROUP_SETS = ['live', 'accepted', 'failed', 'lost'] as const;
-/** `group.list`: one page of the groups of a round that is not folded. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND. */
+/**
+ * `group.list`: one page of the groups of a round. The groups of a closed round are counted, then deleted. Errors:
+ * JOB_NOT_FOUND, ROUND_NOT_FOUND.
+ */
 export class ListGroupsRequest extends JobRequest {
-  /** Default: the round that is not closed, or the last one. */
+  /** The round. Default: the round that is not closed, or the last round. */
   @IsOptional() @IsId() roundId?: RoundId;
   /**
-   * Which groups. `live`: not accepted yet, in the order of their arrival. `accepted`: accepted groups. `failed`:
-   * groups with a request that failed for good. `lost`: all groups that ended without training since the last round was
-   * completed, failed or dropped, with the reason. Until the round is folded, and at most the last 16,384.
+   * Set of the groups. `live`: groups that are not accepted yet, in the order of arrival. `accepted`: accepted groups.
+   * `failed`: groups with a request that failed for good. `lost`: the last 16,384 groups that failed or were dropped
+   * since the last round was completed, with the reason; kept as long as the round has groups.
    * @default 'live'
    */
   @IsOptional() @IsIn(GROUP_SETS) set?: (typeof GROUP_SETS)[number];
@@ -171,24 +176,24 @@ export class ListGroupsRequest extends JobRequest {
 }
 /** One group of a round. */
 export interface GroupStatus extends LongtailGroup {
-  /** `live`, `accepted`, `leaving` (cut, not in the queue yet), or its end. */
+  /** `live`, `accepted`, `leaving` (cut, and not in the queue yet), or the way in which the group ended. */
   state: string;
   /** Samples that are pending, claimed, running or cutting. */
   liveSamples: Integer;
   /** The group is finished and has no place in the round. */
   isHeld?: true;
   /**
-   * Why it ended, with the set `lost`: the reason of the failed attempt (`engine-rejected`), the reason of the abort or
-   * drop, `timeout`, or `lost` (Redis has lost a part of it).
+   * Why the group ended, with the set `lost`: the reason of the failed attempt (e.g. `engine-rejected`), the reason of
+   * the abort or drop, `timeout`, or `lost` (Redis has lost a part of the group).
    */
   reason?: string;
   /** Message of the failed attempt, at most 300 bytes; with the set `lost`. */
   message?: string;
-  /** The sample that it ended for, if it was one; with the set `lost`. */
+  /** The sample that ended the group, if a single sample did so; with the set `lost`. */
   requestId?: RequestId;
-  /** Reference of its prompt; with the set `lost`. */
+  /** Reference of the prompt; with the set `lost`. */
   promptRef?: string;
-  /** When it ended, milliseconds since 1970; with the set `lost`. */
+  /** When the group ended, milliseconds since 1970; with the set `lost`. */
   atMs?: Integer;
 }
 export interface ListGroupsReply extends NumberedPageReply {
@@ -205,7 +210,7 @@ export class ListSessionsRequest extends ScanRequest {
 export interface SessionStatus {
   /** The session. */
   sessionId: string;
-  /** Server of the session; absent if its next lease binds it again. */
+  /** Server of the session; absent if the next lease will bind the session to a server. */
   serverId?: ServerId;
   /** Epoch of the server. */
   serverEpoch?: Epoch;
@@ -221,19 +226,19 @@ export interface ListSessionsReply extends PageReply {
 
 /**
  * `pool.audit`: compares the counts of the pool with its leases and requests. An audit ends after 8 s with the results
- * so far; calls during an audit get its result. `npm run audit` has no such limit, and also repairs.
+ * so far. A call during an audit gets the result of that audit. `npm run audit` has no time limit, and also repairs.
  */
 export class AuditPoolRequest {}
 /** One fault of the counts. */
 export interface AuditFinding {
-  /** Which rule is broken. */
+  /** Name of the broken rule. */
   check: string;
-  /** Place of the fault, and the values found there. */
+  /** Place of the fault, and its values. */
   message: string;
 }
 /** Result of an audit. */
 export interface AuditPoolReply {
-  /** Nothing is wrong. */
+  /** The audit has found no fault. */
   balanced: boolean;
   /** The first 128 findings. */
   findings: AuditFinding[];
@@ -242,8 +247,8 @@ export interface AuditPoolReply {
   /** Counted items, by name. */
   counts: Record<string, Integer>;
   /**
-   * Items that are neither proven nor wrong, the first 128: jobs whose requests changed all the time, and items that
-   * were not read or not confirmed within 8 s.
+   * The first 128 items that the audit could not decide: jobs whose requests changed all the time, and items that were
+   * not read or not confirmed within 8 s.
    */
   unproven: string[];
 }

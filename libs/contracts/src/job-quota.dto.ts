@@ -16,13 +16,13 @@ export class JobQuota {
 }
 
 /**
- * `job.configure`: replaces the quota of a job, also before its first round; without `quota` it only returns it. A
- * repeat changes nothing. Errors: VERSION_MISMATCH.
+ * `job.configure`: replaces the quota of a job, also before the first round of the job. Without `quota`, the present
+ * quota is returned. A repeat changes nothing. Errors: VERSION_MISMATCH.
  */
 export class ConfigureJobRequest extends JobRequest {
-  /** The new quota, which replaces the old one as a whole; absent: no change. */
+  /** The new quota, which replaces the whole old quota; absent: no change. */
   @IsOptional() @ValidateNested() @Type(() => JobQuota) quota?: JobQuota;
-  /** Only if the quota has this version, or is already as asked; otherwise VERSION_MISMATCH. */
+  /** Required version of the quota; VERSION_MISMATCH for another version, unless the quota is already as requested. */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 export interface ConfigureJobReply {

@@ -13,24 +13,26 @@ export class TrainedGroup {
 
 /**
  * `job.reconcile`: restores state that Redis may have lost, after GENERATION_CHANGED and a takeover. The trainer names
- * the steps that Redis does not count as trained, oldest first, each in pages; `groupIds` asks which groups Redis has.
- * All calls may be repeated.
+ * the steps that Redis does not count as trained, oldest first, each in pages. With `groupIds`, the trainer asks which
+ * groups Redis knows. All calls may be repeated.
  */
 export class ReconcileJobRequest extends StampedJobRequest {
-  /** Epoch of the takeover; absent only if the takeover answered JOB_NOT_FOUND: then the job is created again. */
+  /** Epoch of the takeover; absent after a takeover with the error JOB_NOT_FOUND: then the job is created again. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Id of that `round.takeover`; required without `trainerEpoch`, so that a repeated call gets the same epoch. */
+  /**
+   * Id of the failed `round.takeover`; required without `trainerEpoch`, so that a repeated call gets the same epoch.
+   */
   @IsOptional() @IsId() takeoverId?: string;
   /** A trained step; with `groups`. */
   @IsOptional() @IsCounter(1) step?: Integer;
-  /**
-   * Groups of that step. Each counts as trained once, in whatever state Redis has it, and also if Redis does not know
-   * it.
-   */
+  /** Groups of the step. Each group counts as trained once, in any state, and also if Redis does not know the group. */
   @IsOptional() @IsListOf(() => TrainedGroup, LIMITS.groupsPerReconcile) groups?: TrainedGroup[];
   /** The last page of the step: the step counts as trained. */
   @IsOptional() @IsBoolean() isLast?: boolean;
-  /** Groups that were submitted and not trained; the reply lists groups that Redis does not know. */
+  /**
+   * Groups that were submitted and not trained. The field `unknown` of the reply has the groups that Redis does not
+   * know.
+   */
   @IsOptional() @IsList(LIMITS.groupsPerReconcile) @IsId({ each: true }) groupIds?: GroupId[];
 }
 export interface ReconcileJobReply extends StampedReply, JobPosition {

@@ -3,18 +3,21 @@ import { IsOptional } from 'class-validator';
 import { IsEpoch, IsId, IsWithin } from './rules';
 import type { Epoch, Integer, JobId } from './scalars';
 
-/** Largest `keep`: each group that is freed is searched for in all snapshots of its job. */
+/**
+ * Largest `keep`. The limit bounds work: a group is searched for in all snapshots of the job before its payloads are
+ * freed.
+ */
 const MAX_SNAPSHOTS = 16;
 
 /**
- * `job.snapshot`: saves a snapshot of a job between two rounds: its long-tail queue with all tokens (by reference),
- * step and counters. The last snapshots are kept, two by default.
+ * `job.snapshot`: saves a snapshot of a job between two rounds: the long-tail queue with references of all tokens, the
+ * step and the counters.
  */
 export class SnapshotJobRequest extends TrainerRequest {
-  /** Name of the snapshot, for example the step; the same tag for another state is refused. */
+  /** Name of the snapshot, for example the step. A tag of a snapshot with another state is refused. */
   @IsId() tag!: string;
   /**
-   * Number of the newest snapshots of the job that are kept, with this one. All their groups keep their payloads.
+   * Number of snapshots that the job keeps, newest first, with this one. Groups in these snapshots keep their payloads.
    * @default 2
    */
   @IsOptional() @IsWithin(1, MAX_SNAPSHOTS) keep?: Integer;
@@ -25,11 +28,11 @@ export interface SnapshotJobReply extends StampedReply, Omit<JobSnapshotStatus, 
 }
 
 /**
- * `job.restore`: returns the job to a snapshot and fences every earlier trainer. Groups submitted later are unknown
- * again: the trainer submits them again.
+ * `job.restore`: returns the job to a snapshot and fences every earlier trainer. The trainer submits later groups
+ * again, because they are unknown after the restore.
  */
 export class RestoreJobRequest extends StampedJobRequest {
-  /** Absent: the previous trainer is fenced, as by `round.takeover`. */
+  /** Epoch of the trainer; absent: the previous trainer is fenced, as by `round.takeover`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
   /** Tag of a complete snapshot. */
   @IsId() tag!: string;
@@ -53,7 +56,7 @@ export interface JobSnapshotStatus {
   step: Integer;
   /** Groups of the long-tail queue in the snapshot. */
   groups: Integer;
-  /** Requests of these groups. */
+  /** Requests of the groups of the snapshot. */
   requests: Integer;
   /** Time of completion, milliseconds since 1970. */
   savedAtMs: Integer;

@@ -5,30 +5,27 @@ import type { Integer, JobId, RoundId } from './scalars';
 
 /** `job.status`: state and request counts of a job. */
 export class JobStatusRequest extends StampedJobRequest {}
-/**
- * Requests by state; always submitted = pending + claimed + running + cutting + unfinished + finished + trained +
- * failed + dropped.
- */
+/** Requests by state. `submitted` is the sum of all other fields. */
 export interface RequestCounts {
   /** All submitted samples. */
   submitted: Integer;
-  /** Waiting for a worker. */
+  /** Requests that wait for a worker. */
   pending: Integer;
-  /** With a worker, not running yet. */
+  /** Requests that a worker has claimed and does not run yet. */
   claimed: Integer;
-  /** Running on an engine. */
+  /** Requests that run on an engine. */
   running: Integer;
-  /** To be stopped, not confirmed yet. */
+  /** Requests that their worker was told to stop and has not confirmed yet. */
   cutting: Integer;
-  /** In the long-tail queue, not finished. */
+  /** Unfinished requests in the long-tail queue. */
   unfinished: Integer;
-  /** Finished, not trained yet. */
+  /** Finished requests that are not trained yet. */
   finished: Integer;
-  /** Trained. */
+  /** Trained requests. */
   trained: Integer;
-  /** Failed for good. */
+  /** Requests that failed for good. */
   failed: Integer;
-  /** Dropped, never trained. */
+  /** Requests that were dropped: they are never trained. */
   dropped: Integer;
 }
 /** State of a job. */
@@ -36,7 +33,7 @@ export interface JobStatus extends StampedReply, JobPosition {
   job: JobId;
   /** Groups trained. */
   trainedGroups: Integer;
-  /** Accepted groups that were not trained, as their rewards were equal; their requests are `dropped`. */
+  /** Accepted groups that were not trained, because their rewards were equal. Their requests count as `dropped`. */
   excludedGroups: Integer;
   /** Groups with a request that failed for good. */
   failedGroups: Integer;

@@ -14,9 +14,9 @@ export interface GrantedServer extends Pick<
   'epoch' | 'endpoint' | 'dialect' | 'model' | 'weightVersion'
 > {
   /**
-   * Name of the weights of the server for its prefix cache: no other weights have it. Whoever calls the engine adds it
-   * to `cache_salt` (vLLM) or `extra_key` (SGLang), so that no cache entry of other weights is used. Absent
-   * if the engine has no salts.
+   * Unique name of the weights of the server. A caller of the engine adds this name to `cache_salt` (vLLM) or
+   * `extra_key` (SGLang), so that the engine uses no prefix cache entry of other weights. Absent if the engine has no
+   * salts.
    */
   cacheSalt?: string;
 }
@@ -31,21 +31,21 @@ export interface LeaseGrant extends GrantedServer {
 }
 
 /**
- * `lb.acquire-many`: many acquires, which never wait (waitMs of the items must be absent or 0). An item without room in
- * the reply is answered REPLY_FULL; `details.granted` is true if the caller holds its lease, and the same item sent
- * again returns the full answer.
+ * `lb.acquire-many`: many acquires, which never wait (`waitMs` of each item must be absent or 0). An item for which the
+ * reply has no room is answered REPLY_FULL: send the item again for the full answer. `details.granted` is true if the
+ * caller already holds the lease of the item.
  */
 export class AcquireManyRequest extends WorkerRequest {
-  /** The acquires, each with another acquireId. */
+  /** The acquires, each with a different acquireId. */
   @IsListOf(() => AcquireItem, LIMITS.acquiresPerCall, 1) acquires!: AcquireItem[];
 }
-/** A granted acquire; a refused one has `error`. */
+/** A granted acquire. A refused acquire is a {@link RefusedItem}. */
 export interface GrantedItem
   extends Pick<LeaseGrant, 'leaseId' | 'serverId' | 'dpRank'>, Pick<RefusedItem, 'acquireId'> {
   /** How the server was chosen; only with `explain`. */
   decision?: Decision;
 }
-/** A refused acquire; a granted one has `leaseId`. */
+/** A refused acquire. A granted acquire is a {@link GrantedItem}. */
 export interface RefusedItem {
   /** Id of the acquire, from the request. */
   acquireId: string;
@@ -53,17 +53,17 @@ export interface RefusedItem {
   error: WireError;
 }
 export interface AcquireManyReply {
-  /** Each server named in `leases`, once. */
+  /** The servers of `leases`, each once. */
   servers: Record<ServerId, GrantedServer>;
-  /** In the order of the request; with `decision` for items with `explain`. `lb.decisions` has all decisions. */
+  /** One answer for each acquire, in the order of the request. */
   leases: (GrantedItem | RefusedItem)[];
 }
 
 /**
- * `lb.transfer`: moves a live lease to another server atomically, with its session; leaseId and holder stay. The reply
- * is the reply of an acquire, with the branch `transferred`. The caller ends the call on the old server. A refusal
- * changes nothing: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL, SERVER_UNSUITABLE,
- * POOL_PAUSED, VALIDATION_FAILED (the lease is already on this server).
+ * `lb.transfer`: moves a live lease and its session to another server, atomically. The lease keeps its id and holder.
+ * The caller ends the call on the old server. The reply is the reply of an acquire, with the branch `transferred`.
+ * After an error nothing is changed. Errors: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL,
+ * SERVER_UNSUITABLE, POOL_PAUSED, VALIDATION_FAILED (the lease is already on this server).
  */
 export class TransferLeaseRequest extends WorkerRequest {
   /** Id of the transfer, for idempotency: a repeat gets the first answer for 120 s. */
@@ -74,7 +74,7 @@ export class TransferLeaseRequest extends WorkerRequest {
   @IsOptional() @IsId() acquireId?: string;
   /** The server that gets the lease. */
   @IsId() targetServerId!: ServerId;
-  /** Only if this is the current epoch of the target. */
+  /** Required epoch of the target: with another current epoch, the lease does not move. */
   @IsOptional() @IsEpoch() targetEpoch?: Epoch;
   /** Text for the log. */
   @IsOptional() @MaxLength(256) reason?: string;
@@ -82,9 +82,10 @@ export class TransferLeaseRequest extends WorkerRequest {
 
 export const RELEASE_OUTCOMES = ['finished', 'failed', 'rejected', 'aborted', 'unclaimed', 'busy'] as const;
 /**
- * How the call under a lease ended. `failed`: a broken stream or 500; it counts against the server. `busy`: the engine
- * could not serve now (429, 503, no connection), and gets no new leases for `retryAfterMs`. `rejected`: the engine
- * refused the request (4xx); it does not count against the server. `unclaimed`: a lease that the worker does not hold.
+ * How the call under a lease ended. `failed`: the stream broke, or the engine answered 500; the failure counts against
+ * the server. `busy`: the engine could not serve now (429, 503, no connection); the server gets no new leases for
+ * `retryAfterMs`. `rejected`: the engine refused the request (4xx), which does not count against the server.
+ * `unclaimed`: the worker does not hold the lease.
  */
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number];
 
@@ -92,28 +93,28 @@ export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number];
 export class ReleaseItem {
   /** The lease; exactly one of leaseId and acquireId. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
-  /** The acquire of the lease. If it has not arrived yet, it is refused when it arrives. */
+  /** The acquire of the lease. An acquire that arrives after its release is refused. */
   @IsOptional() @IsId() acquireId?: string;
-  /** How the call under it ended. */
+  /** How the call under the lease ended. */
   @IsIn(RELEASE_OUTCOMES) outcome!: ReleaseOutcome;
   /** Tokens generated under this lease. */
   @IsOptional() @IsWithin(0, LIMITS.maxTokens) tokens?: Integer;
   /**
-   * With `busy`: how long the engine has asked not to be called (`Retry-After`), milliseconds. Default: 1 s, then twice
-   * as long with each such answer in a row, at most 30 s.
+   * With `busy`: pause that the engine has asked for (`Retry-After`), milliseconds. Default: 1 s, doubled with each
+   * `busy` in a row, at most 30 s.
    */
   @IsOptional() @IsWithin(0, LIMITS.retryAfterMs) retryAfterMs?: Integer;
 }
-/** `lb.release`; may be sent without a reply subject. */
+/** `lb.release`: releases a lease. The message may have no reply subject. */
 export class ReleaseRequest extends ReleaseItem {}
 export interface ReleaseReply {
   /** True if this call released the lease. */
   released: boolean;
-  /** `tombstone`: there was no lease, and a later acquire with this acquireId is refused. */
+  /** Why. `tombstone`: there was no lease, and a later acquire with this acquireId is refused. */
   reason: 'released' | 'already-released' | 'unknown' | 'fenced' | 'tombstone';
   /**
-   * After the outcome `failed`: true while more than half of the servers answer probes and fail calls of other prompts,
-   * so that this failure is no evidence about the request. Absent: it is.
+   * After the outcome `failed`: true if more than half of the servers answer probes and fail calls of other prompts
+   * too. Then the failure says nothing about the request.
    */
   mostServersFail?: boolean;
 }
@@ -123,7 +124,7 @@ export class ReleaseManyRequest {
   @IsListOf(() => ReleaseItem, LIMITS.acquiresPerCall, 1) releases!: ReleaseItem[];
 }
 export interface ReleaseManyReply {
-  /** In the order of the request. */
+  /** One result for each lease, in the order of the request. */
   results: ReleaseReply[];
 }
 
@@ -151,13 +152,13 @@ export interface ServerTotals extends ServerName, Pick<ServerStatus, 'inflight' 
 export interface LoadBalancerStatus {
   /** The pool. */
   pool: string;
-  /** The pool is paused (`pool.pause`). */
+  /** True while `pool.pause` is in force. */
   paused: boolean;
   /** End of a pause with a deadline, time of Redis, milliseconds. */
   pausedUntilMs?: Integer;
   /**
-   * When Redis was last restarted or set back, time of Redis, milliseconds: changes just before may be lost. Absent:
-   * never, as far as the pool knows.
+   * When Redis was last restarted or set back, time of Redis, milliseconds: changes just before may be lost. Absent: no
+   * restart is known.
    */
   setBackAtMs?: Integer;
   /** Registered servers. */
@@ -166,7 +167,7 @@ export interface LoadBalancerStatus {
   readyServers: Integer;
   /** Live leases. */
   leases: Integer;
-  /** Sessions bound to a server. */
+  /** Sessions that are bound to a server. */
   sessions: Integer;
   /** Idle sessions forgotten so far, by age or because the limit was reached. */
   sessionsEvicted: Integer;
@@ -176,13 +177,13 @@ export interface LoadBalancerStatus {
   waiters: Integer;
   /** Live worker epochs. */
   workers: Integer;
-  /** Worker and server epochs whose leases are still being returned. */
+  /** Expired worker and server epochs that still have leases to return. */
   expiredEpochs: Integer;
   /** The first page of servers; `server.list` returns all. */
   perServer: ServerTotals[];
 }
 
-/** `lb.finish-session`: forgets the session of a finished trajectory; idempotent, does not release leases. */
+/** `lb.finish-session`: forgets the session of a finished trajectory, and releases no leases. Idempotent. */
 export class FinishSessionRequest {
   /** The session. */
   @IsCorrelationId() sessionId!: string;
@@ -195,6 +196,6 @@ export interface FinishSessionReply {
 /** `lb.clear-sessions`: forgets all sessions; a session with leases is forgotten with its last lease. */
 export class ClearSessionsRequest {}
 export interface ClearSessionsReply {
-  /** Sessions that were forgotten or will be. */
+  /** Number of sessions that are forgotten now or with their last lease. */
   cleared: Integer;
 }

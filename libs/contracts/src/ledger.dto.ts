@@ -5,15 +5,15 @@ import type { Integer, RoundId } from './scalars';
 
 /** Lengths of samples, tokens. */
 export interface LengthSummary {
-  /** How many. */
+  /** Number of samples. */
   samples: Integer;
   /** Mean, approximate: up to 1.6 % off. */
   meanTokens: number;
   /** Median, approximate: up to 3.2 % below the exact one, and never above the longest sample. */
   p50Tokens: number;
-  /** 99th percentile, approximate as the median. */
+  /** 99th percentile, as approximate as the median. */
   p99Tokens: number;
-  /** Share that ended at the token budget. */
+  /** Share of the samples that ended at the token budget. */
   capShare: number;
 }
 /** Mean and maximum. */
@@ -25,11 +25,11 @@ export interface MeanAndMax {
 }
 /** Length and truncation of a part of the trained samples. */
 export interface TrainedPart {
-  /** How many. */
+  /** Number of samples. */
   samples: Integer;
   /** Mean length, tokens. */
   meanTokens: number;
-  /** Share that ended at the token budget. */
+  /** Share of the samples that ended at the token budget. */
   capShare: number;
 }
 /** Started samples of one range of lengths. */
@@ -38,14 +38,14 @@ export interface LengthRange {
   fromTokens: number;
   /** End of the range, exclusive. */
   toTokens: number;
-  /** Samples that ended here. */
+  /** Samples that ended in this range. */
   finished: Integer;
-  /** Samples that have not ended and have this length so far, and samples that were cut at it. */
+  /** Samples with this length so far that have not ended, and samples that were cut at this length. */
   unfinished: Integer;
 }
-/** Samples of one range of lengths. */
+/** How much the tail policy prefers samples of one range of lengths. */
 export interface Acceptance extends Pick<LengthRange, 'fromTokens' | 'toTokens'> {
-  /** Share of the trained samples / share of the started samples; weight a trained sample by the inverse. */
+  /** Share of the trained samples / share of the started samples. Weight a trained sample by the inverse. */
   ratio: number;
 }
 /** Summary of a ledger. Shares are 0 to 1. */
@@ -53,9 +53,10 @@ export interface LedgerSummary {
   /** Samples that were trained. */
   trained: LengthSummary;
   /**
-   * All started samples, a Kaplan-Meier estimate because some were cut. A sample that is drawn again counts each time,
-   * but only its last draw is observed to its end. These are the hard prompts, so if tokens are thrown away the
-   * estimate is some percent too high and the bias some points too low: alarms come too early, never too late.
+   * All started samples. The lengths are a Kaplan-Meier estimate, because some samples were cut. A sample that is
+   * generated again counts each time, and only the last time has a known length. Long samples are generated again most
+   * often. So if tokens are thrown away, the estimate is some percent too high, and alarms come too early, never too
+   * late.
    */
   admitted: LengthSummary;
   /** Mean length of trained / of admitted samples: 1 = unbiased, below 1 = short samples are preferred. */
@@ -66,11 +67,11 @@ export interface LedgerSummary {
   versionSpan: MeanAndMax;
   /** Tokens that were thrown away. */
   waste: {
-    /** How many. */
+    /** Number of tokens. */
     tokens: Integer;
     /** Share of all generated tokens. */
     share: number;
-    /** How many, by reason. */
+    /** Number of tokens, by reason. */
     byReason: Record<string, Integer>;
   };
   /**
@@ -83,7 +84,7 @@ export interface LedgerSummary {
     /** Samples of rounds from the long-tail queue. */
     long: TrainedPart;
   };
-  /** Standard deviation / mean of the steps' mean lengths. */
+  /** Standard deviation / mean, over the mean lengths of the steps. */
   batchVariation: number;
   /** How often trained groups were cut. */
   cutsPerGroup: MeanAndMax;
@@ -92,23 +93,23 @@ export interface LedgerSummary {
   /** Share of samples that were trained, by length. */
   acceptance: Acceptance[];
   /**
-   * Accepted groups that were not trained, as their rewards were equal. `lengthBias` and `acceptance` count their
-   * samples as trained: it was not the tail policy that chose against them.
+   * Accepted groups that were not trained, because their rewards were equal. `lengthBias` and `acceptance` count their
+   * samples as trained, because the tail policy has accepted them.
    */
   excluded: {
     /** Groups. */
     groups: Integer;
-    /** Their samples. */
+    /** Samples of these groups. */
     samples: Integer;
   };
   /**
-   * Groups and samples that `job.reconcile` counted as trained because Redis had lost them. Their lengths are unknown,
-   * so they are in no other field; with `trained.samples` they are all trained requests of the job.
+   * Groups and samples that `job.reconcile` counted as trained because Redis had lost them. The lengths are unknown, so
+   * no other field counts them. All trained requests of the job are `samples` and `trained.samples` together.
    */
   reconciled: {
     /** Groups. */
     groups: Integer;
-    /** Their samples. */
+    /** Samples of these groups. */
     samples: Integer;
   };
 }
@@ -137,7 +138,7 @@ export class LedgerBounds implements Partial<Record<(typeof LEDGER_BOUNDS)[numbe
   @IsOptional() @IsCounter(0) versionSpan?: Integer;
   /** Tokens thrown away / all generated tokens. */
   @IsOptional() @IsDecimal(0, 1) wasteShare?: number;
-  /** Standard deviation / mean of the steps' mean lengths. */
+  /** Standard deviation / mean, over the mean lengths of the steps. */
   @IsOptional() @IsDecimal(0, 100) batchVariation?: number;
   /** How often a trained group was cut. */
   @IsOptional() @IsCounter(0) cutsPerGroup?: Integer;
@@ -150,13 +151,13 @@ export interface LedgerAlarm {
   value: number;
   /** The bound. */
   limit: number;
-  /** `near`: above 80 % of the bound. */
+  /** `near`: the value is above 80 % of the bound. `over`: the value is above the bound. */
   state: 'near' | 'over';
 }
 
 /**
  * `pool.ledger`: the cost of the tail policies of all jobs of the pool, over all their steps. The reply adds up the
- * ledgers of all jobs (`job.ledger`), so a job that is deleted takes its part with it.
+ * ledgers of all present jobs (`job.ledger`). Deleted jobs do not count.
  */
 export class PoolLedgerRequest {}
 export interface PoolLedgerReply {
@@ -175,9 +176,8 @@ export interface JobLedgerReply {
   /** Cost of the policy. */
   summary: LedgerSummary;
   /**
-   * `lengthBias` of all steps up to `roundId`; absent without it. A round that trains groups which earlier rounds have
-   * cut is compared with these earlier rounds. So under an unbiased policy this value approaches 1, while the length
-   * bias of a single round does not.
+   * `lengthBias` of all steps up to `roundId`; absent without `roundId`. The value of an unbiased policy approaches 1.
+   * The length bias of a single round does not, because some of its groups were started in earlier rounds.
    */
   lengthBiasSoFar?: number;
   /** Bounds of the last policy of the job (`alarms`) that are nearly reached or exceeded. */

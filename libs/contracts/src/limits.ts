@@ -1,12 +1,12 @@
-/** Bounds of the protocol. A value over one is a typed error, never a truncation. */
+/** Bounds of the protocol. A value beyond its bound is a typed error, and is never truncated. */
 export const LIMITS = {
-  /** Largest integer: the JSON of Redis writes 14 digits of a number, and no exponent may come into a key. */
+  /** Largest integer. Redis writes larger numbers as JSON with an exponent, which must not be part of a key. */
   integer: 99_999_999_999_999,
   /** Body of any NATS message, bytes; below the default max_payload of nats-server (1 MiB). */
   bodyBytes: 1_000_000,
-  /** A prompt given inline in `round.submit`, bytes of its JSON. */
+  /** Prompt inline in `round.submit`, bytes of JSON. */
   inlinePromptBytes: 32_768,
-  /** Sampling parameters of a group, bytes of their JSON: they travel with every claim of its requests. */
+  /** Sampling parameters of a group, bytes of JSON. The limit is small because every claim has these parameters. */
   samplingBytes: 4_096,
   /** One chunk of a payload before base64, bytes. */
   payloadChunkBytes: 262_144,
@@ -16,9 +16,9 @@ export const LIMITS = {
   groupsPerSubmit: 128,
   /** Groups a round may need. */
   groupsPerRound: 65_536,
-  /** Samples of one group, with samples launched above its need: a script that moves a group moves all of them. */
+  /** Launched samples of one group. One Lua script handles all samples of a group. */
   samplesPerGroup: 128,
-  /** JSON of a request's segments in a claim or result; above it they are read with `request.segments`. */
+  /** Segments of a request in a claim or result, bytes of JSON. Larger lists are read with `request.segments`. */
   inlineSegmentsBytes: 131_072,
   /** Requests given out by one `request.claim`. */
   claimsPerCall: 128,
@@ -34,7 +34,7 @@ export const LIMITS = {
   acquiresPerCall: 2_048,
   /** Name of a model or adapter, characters. */
   modelNameCharacters: 256,
-  /** Names of models that are stored of one engine, bytes in all: a page of servers has them of 128 engines. */
+  /** Stored names of the models of one engine, bytes in all. A page of servers has the names of 128 engines. */
   modelListBytes: 1_024,
   /** Servers one acquire may exclude. */
   excludedServers: 64,
@@ -46,7 +46,7 @@ export const LIMITS = {
   retryAfterMs: 300_000,
   /** Longest `timeoutMs` of a sample, milliseconds: a day. */
   timeoutMs: 86_400_000,
-  /** Longest an abort may refuse later acquires of the requests it names, milliseconds. */
+  /** Longest `refuseAcquiresMs` of an abort, milliseconds. */
   refuseAcquiresMs: 600_000,
   /** Token budget of one sample. */
   maxTokens: 10_000_000,

@@ -6,16 +6,16 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] a
 /** Level of a log line. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Subject that every replica of every service takes, in each pool that it serves. */
+/** Subject pattern to which every replica of every service subscribes, for each pool of the replica. */
 export const LOG_LEVEL_PATTERN = `${SUBJECT_ROOT}.*.service.log-level`;
 
-/** `service.log-level`: sets the level of the logs of running services. Each replica that is named replies. */
+/** `service.log-level`: sets the level of the logs of running services. Each named replica replies. */
 export class SetLogLevelRequest {
-  /** Name of a service, for example `worker`. Default: all. */
+  /** Name of a service, for example `worker`. Default: all services. */
   @IsOptional() @IsString() @MaxLength(64) app?: string;
-  /** One replica, as in the replies. Default: all. */
+  /** Id of one replica, as in the replies. Default: all replicas. */
   @IsOptional() @IsString() @MaxLength(64) replicaId?: string;
-  /** Lines of lower levels are not written. */
+  /** Lowest level of the lines that are written. */
   @IsIn(LOG_LEVELS) level!: LogLevel;
 }
 /** Subject of this operation in one pool. */
@@ -24,14 +24,14 @@ export function logLevelSubject(pool: PoolName): string {
 }
 /** Reply of one replica. */
 export interface LogLevelReply {
-  /** Name of its service. */
+  /** Name of the service of the replica. */
   app: string;
   /** Id of the replica. */
   replicaId: string;
-  /** The level that it writes now. */
+  /** Level that the replica has now. */
   level: LogLevel;
 }
-/** Reply of admin-api. */
+/** Replies of all replicas, as admin-api collects them. */
 export interface ReplicasLogLevelReply {
   /** The replicas that have replied in time. */
   replicas: LogLevelReply[];

@@ -25,15 +25,15 @@ export class LongtailListRequest extends JobRequest {
 /** One group of the long-tail queue. */
 export interface LongtailGroup {
   groupId: GroupId;
-  /** Number of its cuts. */
+  /** Number of cuts of the group. */
   cuts: Integer;
-  /** Step in which it was first submitted. */
+  /** Step in which the group was first submitted. */
   firstStep: Integer;
   /** Samples that are finished. */
   finishedSamples: Integer;
-  /** Samples it needs. */
+  /** Samples that the group needs. */
   samples: Integer;
-  /** Tokens of its samples. */
+  /** Tokens of all samples of the group. */
   tokens: Integer;
 }
 export interface LongtailListReply extends NumberedPageReply {
@@ -45,28 +45,29 @@ export interface LongtailListReply extends NumberedPageReply {
 export class RequeuedSample {
   @IsCorrelationId() requestId!: RequestId;
   @IsAttempt() attempt!: AttemptId;
-  /** Reference of the tokens so far, by the worker; without it the last partial save counts. */
+  /** Segment with the tokens so far; absent: the last partial save counts. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
 
 /**
- * `longtail.requeue`: a worker, or an agent loop of the trainer, returns unfinished samples with their tokens. As after
- * a cut, the whole group goes to the long-tail queue, with its finished samples. Without a worker, an operator names
- * samples that run: their workers get a command to stop, and the group waits in the queue when they have confirmed.
+ * `longtail.requeue`: a worker, or an agent loop of the trainer, returns unfinished samples with their tokens. The
+ * whole group goes to the long-tail queue, with its finished samples, as after a cut. An operator calls the operation
+ * without `workerId`: then workers get a command to stop the named samples, and the group is in the queue when all
+ * workers have confirmed.
  */
 export class RequeueRequest extends JobRequest {
   /** The worker that returns the samples; with `workerEpoch`. Absent: an operator. */
   @IsOptional() @IsWorkerId() workerId?: WorkerId;
   @IsOptional() @IsEpoch() workerEpoch?: Epoch;
-  /** The samples; each gets its own answer. */
+  /** The samples. Each sample gets a separate answer. */
   @IsListOf(() => RequeuedSample, LIMITS.page, 1) requests!: RequeuedSample[];
 }
 /** Result for one returned sample. */
 export interface RequeueResult {
   requestId: RequestId;
   /**
-   * State of the sample; `cutting`: its worker has not confirmed yet; `dropped`, `failed`: its group had ended before.
-   * Absent if there is an error.
+   * State of the sample; absent if there is an error. `cutting`: the worker has not confirmed yet. `dropped`, `failed`:
+   * the group of the sample had ended before.
    */
   state?: 'pending' | 'cutting' | 'unfinished' | 'failed' | 'dropped';
   /** Why the sample was not accepted. */
@@ -78,17 +79,17 @@ export interface RequeueReply {
 }
 
 /**
- * `longtail.drop`: drops groups of the queue that will never be trained (for example prompts without variance): exactly
- * one of `groupIds` and `all`. Their payloads are deleted, and they count in `droppedGroups`.
+ * `longtail.drop`: drops groups of the queue, for example groups of prompts without variance. The payloads of the
+ * groups are deleted, and the groups count in `droppedGroups`. Needs exactly one of `groupIds` and `all`.
  */
 export class DropLongtailRequest extends TrainerRequest {
   /** The groups to drop; exactly one of `groupIds` and `all`. */
   @IsOptional() @IsList(LIMITS.groupsPerSubmit, 1) @IsId({ each: true }) groupIds?: GroupId[];
   /** All groups of the queue. */
   @IsOptional() @Equals(true) all?: true;
-  /** Reason in the events and in the dropped groups. */
+  /** Reason, for the events and the dropped groups. */
   @MaxLength(256) reason!: string;
-  /** Cursor of the previous page, with `all`: groups that entered the queue after the first page stay. */
+  /** Cursor of the previous page, with `all`. Groups that entered the queue after the first page stay in the queue. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
 }
 export interface DropLongtailReply extends StampedReply, NumberedPageReply {
@@ -96,8 +97,8 @@ export interface DropLongtailReply extends StampedReply, NumberedPageReply {
   dropped: GroupId[];
   /** Groups that are not in the queue: trained, dropped before, in a round, or never submitted. */
   notQueued: GroupId[];
-  /** Requests of these groups. */
+  /** Requests of the dropped groups. */
   requests: Integer;
-  /** Tokens thrown away with them. */
+  /** Tokens of the dropped groups. */
   tokens: Integer;
 }

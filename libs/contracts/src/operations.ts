@@ -27,11 +27,11 @@ export const SUBJECT_ROOT = 'rollout.v1';
 export type AppName = 'load-balancer' | 'trainer-coordinator' | 'worker' | 'admin-api' | 'engine-simulator';
 
 type Constructor<T> = new () => T;
-/** One operation of the protocol: who answers it, with which request and reply. */
+/** One operation of the protocol: the service that answers, the class of the request, the type of the reply. */
 export interface Operation<Request extends object, Reply> {
   readonly owner: AppName;
   readonly request: Constructor<Request>;
-  /** Type only; replies are made by us and not validated. */
+  /** Type of the reply. The field has no value, because replies are not validated. */
   readonly reply?: Reply;
 }
 export function operation<Reply>() {
@@ -138,22 +138,22 @@ export type RequestOf<Name extends OperationName> =
 export type ReplyOf<Name extends OperationName> =
   (typeof OPERATIONS)[Name] extends Operation<object, infer Reply> ? Reply : never;
 
-/** In place of a pool: subject of operations that a service answers for callers of any pool, `pool.find` only. */
+/** Text in place of a pool in the subject of `pool.find`: any load-balancer answers, also for an unknown pool. */
 export const NO_POOL = '-';
 
 /** Subject of an operation in one pool. */
 export function buildSubject(pool: string, name: OperationName): string {
   return `${SUBJECT_ROOT}.${pool}.${name}`;
 }
-/** Pattern a handler declares: the pool is a wildcard, filled in by the transport's configuration. */
+/** Pattern that a handler declares. The transport replaces the wildcard by the pools of its configuration. */
 export function buildPattern<Name extends OperationName>(name: Name): `rollout.v1.*.${Name}` {
   return `${SUBJECT_ROOT}.*.${name}`;
 }
-/** Patterns that cover the subjects of all operations, one for each first part of their names. */
+/** Patterns that cover the subjects of all operations, one for each first part of the operation names. */
 export const OPERATION_PATTERNS: readonly string[] = [
   ...new Set(Object.keys(OPERATIONS).map((name) => `${SUBJECT_ROOT}.*.${name.slice(0, name.indexOf('.'))}.*`)),
 ];
-/** Subject of an operation that one replica of its service takes. */
+/** Subject of an operation that only one replica takes. */
 export function replicaSubject(replicaId: string, pool: string, operation: string): string {
   return `${SUBJECT_ROOT}.${pool}.replica.${replicaId}.${operation}`;
 }
@@ -161,17 +161,19 @@ export function replicaSubject(replicaId: string, pool: string, operation: strin
 export function workerCommandSubject(pool: string, workerId: string, command: 'abort' | 'move'): string {
   return `${SUBJECT_ROOT}.${pool}.worker.${workerId}.${command}`;
 }
-/** Subject on which all replicas of the gateway of a pool take commands of one another. */
+/** Subject on which each gateway replica of a pool takes commands from other replicas. */
 export function gatewaySubject(pool: string, command: 'abort'): string {
   return `${SUBJECT_ROOT}.${pool}.gateway.${command}`;
 }
-/** Subject of a event, e.g. `round.completed`. */
+/** Subject of an event, e.g. `round.completed`. */
 export function eventSubject(pool: string, event: string): string {
   return `${SUBJECT_ROOT}.${pool}.event.${event}`;
 }
 /** JetStream stream of all events of all pools. */
 export const EVENTS_STREAM = 'BROOMWAGON_EVENTS';
-/** JetStream stream of the changes made through admin-api; `-` in place of the pool for changes outside all pools. */
+/**
+ * JetStream stream of the audit log of admin-api. Subjects of changes outside all pools have `-` in place of a pool.
+ */
 export const AUDIT_STREAM = 'BROOMWAGON_AUDIT';
 /** Subject of an entry of the audit log. */
 export function auditSubject(pool: string, operation: string): string {

@@ -11,9 +11,9 @@ import type { GroupId, Integer, JobId, RequestId } from './scalars';
 export class PutPayloadRequest {
   /** The job that the payload belongs to. */
   @IsId() job!: JobId;
-  /** The group of a prompt, which owns the payload. Either this or `requestId`. */
+  /** The group that owns the payload, for a prompt. Exactly one of `groupId` and `requestId`. */
   @IsOptional() @IsId() groupId?: GroupId;
-  /** The request of the job that generated these tokens, which owns the payload. */
+  /** The request that owns the payload, for generated tokens. */
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
   /** Name among the payloads of the owner: `prompt`, or the attempt. */
   @IsId() name!: string;
@@ -22,13 +22,13 @@ export class PutPayloadRequest {
   /** Chunks of the whole payload. */
   @IsWithin(1, LIMITS.payloadChunks) chunkCount!: Integer;
   /**
-   * The chunk in base64. Services do not read payloads; all chunks together are JSON of {@link Prompt} for a prompt, of
-   * {@link SegmentPayload} for the tokens of a segment.
+   * The chunk in base64. All chunks together are the JSON of a {@link Prompt}, or of a {@link SegmentPayload} for the
+   * tokens of a segment. Services do not read this JSON.
    */
   @IsBase64() @MaxLength(Math.ceil(LIMITS.payloadChunkBytes / 3) * 4) data!: string;
 }
 export interface PutPayloadReply {
-  /** Set when all chunks are stored. */
+  /** Reference of the payload; absent until all chunks are stored. */
   ref?: string;
   /** Number of stored chunks. */
   receivedChunks: Integer;
@@ -45,13 +45,13 @@ export class GetPayloadRequest {
   @IsOptional() @IsWithin(0, LIMITS.payloadChunks - 1) chunkIndex?: Integer;
 }
 export interface GetPayloadReply extends Pick<StatPayloadReply, 'bytes' | 'chunkCount'> {
-  /** base64 */
+  /** The chunk in base64. */
   data: string;
   /** Index of this chunk, from 0. */
   chunkIndex: Integer;
 }
 
-/** `payload.stat` */
+/** `payload.stat`: returns size and age of a payload. */
 export class StatPayloadRequest {
   /** Reference of the payload. */
   @IsString() @MaxLength(MAX_REF_LENGTH) ref!: string;

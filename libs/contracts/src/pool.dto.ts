@@ -37,47 +37,51 @@ function IsMargin(): PropertyDecorator {
 
 /** Settings of a pool, which can be changed while it runs. All replicas use them from the next call on. */
 export class PoolSettings {
-  /** Default `least-inflight`. */
+  /** Routing policy. Default `least-inflight`. */
   @IsOptional() @IsIn(ROUTING_POLICIES) policy?: RoutingPolicy;
   /**
-   * A session leaves its server if that has more leases than the server that the policy would choose, plus this margin:
-   * 0 to 1,000,000. `never` (the default): it stays under any load.
+   * A session leaves its server if that server has more leases than the best server of the policy and this margin
+   * together: 0 to 1,000,000. `never` (the default): a session stays under any load.
    */
   @IsOptional() @IsMargin() affinityBreakMargin?: number | 'never';
   /**
-   * An acquire with more `contextTokens` than this stays, because another prefill would cost more. Unset = no limit.
+   * An acquire with more `contextTokens` stays on the server of its session, because another prefill would cost more.
+   * Unset = no limit.
    */
   @IsOptional() @IsWithin(0, LIMITS.maxTokens) affinityBreakMaxContextTokens?: Integer;
-  /** Default `group-spread`. */
+  /** Placement of the samples of a group. Default `group-spread`. */
   @IsOptional() @IsIn(GROUP_PLACEMENTS) groupPlacement?: GroupPlacement;
   /** Maximum leases of one group on one server with affinity; further leases go to other servers. Default 8. */
   @IsOptional() @IsWithin(1, LIMITS.samplesPerGroup) groupAffinityCap?: Integer;
-  /** `auto` spreads siblings with fewer `contextTokens` than this. Default 2,048. */
+  /** `auto` spreads samples of a group with fewer `contextTokens` than this. Default 2,048. */
   @IsOptional() @IsWithin(0, LIMITS.maxTokens) groupSpreadBelowTokens?: Integer;
   /** `auto` spreads away from a server that reported a KV use above this, 0 to 1. Default 0.7. */
   @IsOptional() @IsDecimal(0, 1) groupSpreadAboveKvUse?: number;
   /** Idle time after which a session is forgotten, milliseconds. Default: SESSION_IDLE_MS of the load-balancer. */
   @IsOptional() @IsWithin(1_000, 2_592_000_000) sessionIdleMs?: Integer;
-  /** Maximum sessions; above it the session that was idle longest is forgotten. Default 200,000. */
+  /** Maximum sessions. When there are more, the session that was idle longest is forgotten. Default 200,000. */
   @IsOptional() @IsWithin(1, 10_000_000) maxSessions?: Integer;
   /** Every n-th decision is stored with its full snapshot. Default 1,000. */
   @IsOptional() @IsWithin(1, 1_000_000_000) decisionSampleEvery?: Integer;
-  /** Maximum leases of the whole pool. Unset = the sum of its servers. */
+  /** Maximum leases of the whole pool. Unset = the sum over all servers. */
   @IsOptional() @IsWithin(1, 1_000_000_000) poolMaxInflight?: Integer;
-  /** A server that reports another weight version is `quarantined` until it reports this one. Unset = any version. */
+  /** A server with another weight version is `quarantined` until it reports this version. Unset = any version. */
   @IsOptional() @IsCounter(0) requiredWeightVersion?: Integer;
   /** Time in which a new or restarted server reaches its capacity, milliseconds. Default 0 = at once. */
   @IsOptional() @IsWithin(0, 86_400_000) slowStartMs?: Integer;
-  /** Share of its capacity with which a server in slow start begins. Default 0.1; at least one lease. */
+  /** Share of the capacity with which a server begins in slow start, at least one lease. Default 0.1. */
   @IsOptional() @IsDecimal(0, 1) slowStartFraction?: number;
   /**
-   * Number of consecutive failed calls (released as `failed`: a broken stream, 500) that make a server suspect although
-   * it answers probes, unless fewer than half of the servers would be left. 0 = off. Default 5.
+   * Consecutive failed calls (outcome `failed` of `lb.release`) that make a server suspect, although it answers probes.
+   * At least half of the servers are never made suspect in this way. 0 = off. Default 5.
    */
   @IsOptional() @IsWithin(0, 10_000) breakerFailures?: Integer;
-  /** How long the server is then suspect, milliseconds; after that it gets one call first. Default 10,000. */
+  /**
+   * Time that a server is suspect after `breakerFailures`, milliseconds; then the server gets one call at first.
+   * Default 10,000.
+   */
   @IsOptional() @IsWithin(100, 3_600_000) breakerOpenMs?: Integer;
-  /** 1 = the capacity of each server follows its load reports. Default 0 = off. */
+  /** 1 = the capacity of a server follows the load that its engine reports. Default 0 = off. */
   @IsOptional() @IsIn([0, 1]) adaptiveConcurrency?: 0 | 1;
   /** Pause between two changes of a server's capacity, milliseconds. Default 2,000. */
   @IsOptional() @IsWithin(100, 600_000) adaptIntervalMs?: Integer;
@@ -108,13 +112,16 @@ export const POOL_SETTING_NAMES = [
 export type PoolSettingName = (typeof POOL_SETTING_NAMES)[number];
 
 /**
- * `pool.configure`: changes the given settings; absent ones stay. All are checked before any is changed; a repeat
- * changes nothing.
+ * `pool.configure`: changes the given settings; absent settings stay. If one setting is wrong, none is changed. A
+ * repeat changes nothing.
  */
 export class ConfigurePoolRequest extends PoolSettings {
-  /** Names of settings to reset to their defaults before the others are set. */
+  /** Names of settings to reset to their defaults before the given settings are set. */
   @IsOptional() @IsList(64) @IsIn(POOL_SETTING_NAMES, { each: true }) reset?: PoolSettingName[];
-  /** Only if the settings have this version, or are already as asked; otherwise VERSION_MISMATCH. */
+  /**
+   * Required version of the settings; VERSION_MISMATCH for another version, unless the settings are already as
+   * requested.
+   */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 
@@ -122,22 +129,22 @@ export class ConfigurePoolRequest extends PoolSettings {
 export class PoolHistoryRequest {}
 /** The settings of a pool from one change to the next. */
 export interface PoolVersion extends Pick<PoolSettingsReply, 'version' | 'settings'> {
-  /** When it began, milliseconds since 1970. */
+  /** When the version came into force, milliseconds since 1970. */
   sinceMs: Integer;
 }
 export interface PoolHistoryReply {
-  /** Latest first; the first one is in force. */
+  /** Versions, latest first. The first version is in force. */
   versions: PoolVersion[];
 }
 
 /**
- * `pool.rollback`: sets all settings as they were in an earlier version, as a new version. A `requiredWeightVersion`
- * becomes the version of the weights that was committed last, if there is one.
+ * `pool.rollback`: sets all settings as in an earlier version; this makes a new version. A `requiredWeightVersion`
+ * becomes the last committed weight version, if weights were committed.
  */
 export class RollbackPoolRequest {
   /** A version of `pool.history`. */
   @IsCounter(0) version!: Integer;
-  /** Only if the settings have this version now, or are already as asked; otherwise VERSION_MISMATCH. */
+  /** Required present version; VERSION_MISMATCH for another version, unless the settings are already as requested. */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 
@@ -146,22 +153,22 @@ export class PoolSettingsRequest {}
 export interface PoolSettingsReply {
   /** Version of the settings, increased by 1 with each change. */
   version: Integer;
-  /** The settings that were set; all others have their defaults. */
+  /** The settings that were set. All other settings have their defaults. */
   settings: PoolSettings;
   /** The active policy. */
   policy: RoutingPolicy;
-  /** The policy that becomes active when every server is scored for it. */
+  /** The policy that becomes active when the load keys of all servers are computed. */
   nextPolicy?: RoutingPolicy;
 }
 
 /**
- * `pool.pause`: stops leases and claims until `pool.resume`. Acquires and claims are answered POOL_PAUSED: at once, or
- * after their `waitMs`.
+ * `pool.pause`: stops leases and claims until `pool.resume`. Acquires and claims are answered POOL_PAUSED, at once or
+ * after `waitMs`.
  */
 export class PausePoolRequest {
   /**
-   * Time after which the pause ends and engines are resumed, milliseconds; a repeat begins it again. Absent: the pause
-   * has no end but `pool.resume`. A pause without this time stays one.
+   * Time after which the pause ends and engines are resumed, milliseconds. A repeat starts the time again. Absent: only
+   * `pool.resume` ends the pause; a later deadline does not change this.
    */
   @IsOptional() @IsWithin(1_000, 86_400_000) deadlineMs?: Integer;
 }
@@ -174,14 +181,17 @@ export interface PausePoolReply {
   changed: boolean;
 }
 
-/** `pool.find`: whether there is a pool. It is also answered where no service serves the pool of the caller. */
+/**
+ * `pool.find`: tells whether a pool exists. Any load-balancer answers, also one that does not serve the pool of the
+ * caller.
+ */
 export class FindPoolRequest {
   /** Name of the pool. */
   @Matches(POOL_PATTERN) name!: PoolName;
 }
 export interface FindPoolReply {
-  /** The load-balancer that replies serves the pool, or the pool has state in Redis. */
+  /** True if the replying load-balancer serves the pool by name, or the pool has state in Redis. */
   known: boolean;
-  /** Pools that it serves by name, and pools with state in Redis: the first 128 in order of their names. */
+  /** Pools that the load-balancer serves by name, and pools with state in Redis: the first 128, sorted. */
   pools: PoolName[];
 }

@@ -8,9 +8,9 @@ import type { Integer } from './scalars';
 export class KnownPrompt {
   /** Id of the prompt in the prompt memory. */
   @IsCorrelationId() promptId!: string;
-  /** Lengths of its responses, tokens. */
+  /** Lengths of the responses, tokens. */
   @IsList(LIMITS.samplesPerGroup, 1) @IsWithin(0, LIMITS.maxTokens, { each: true }) lengths!: Integer[];
-  /** All of them ended at their token budget. */
+  /** True if all responses ended at their token budget. */
   @IsOptional() @IsBoolean() atCap?: boolean;
 }
 /**
@@ -19,7 +19,9 @@ export class KnownPrompt {
 export class RememberPromptsRequest {
   /** The prompts. */
   @IsListOf(() => KnownPrompt, LIMITS.page, 1) prompts!: KnownPrompt[];
-  /** Id of this call, for idempotency: within 10 minutes a repeat with it adds nothing. Absent: it adds them again. */
+  /**
+   * Id of this call, for idempotency: a repeat within 10 minutes adds nothing. Absent: a repeat adds the lengths again.
+   */
   @IsOptional() @IsId() rememberId?: string;
 }
 export interface RememberPromptsReply {
@@ -33,9 +35,9 @@ export class PromptLengthsRequest {
 }
 /** Expected response length of one prompt. */
 export interface PromptLengths extends Pick<KnownPrompt, 'promptId'>, Pick<LengthSummary, 'capShare'> {
-  /** Number of known lengths, up to 64; above it older lengths count less. */
+  /** Number of known lengths, up to 64. Beyond 64, older lengths count less. */
   samples: Integer;
-  /** Median length of its responses, tokens. */
+  /** Median length of the responses, tokens. */
   medianTokens: number;
   /** Standard deviation of the natural logarithm of the lengths. */
   deviationLog: number;

@@ -1,10 +1,10 @@
 import { SUBJECT_ROOT } from './operations';
 import type { PoolName } from './scalars';
 
-/** Subject that every replica of every service takes, in each pool that it serves. */
+/** Subject pattern to which every replica of every service subscribes, for each pool of the replica. */
 export const READINESS_PATTERN = `${SUBJECT_ROOT}.*.service.readiness`;
 
-/** `service.readiness`: reads whether each replica that serves the pool can work, and why not. Each replica replies. */
+/** `service.readiness`: reads the readiness checks of all replicas that serve the pool. Each replica replies. */
 export class GetReadinessRequest {}
 
 /** Subject of this operation in one pool. */
@@ -18,23 +18,23 @@ export interface ReadinessCheck {
   check: string;
   /** Whether the check passes. */
   passes: boolean;
-  /** Why the check fails; of a check that passes: a warning. */
+  /** Why the check fails, or a warning of a check that passes. */
   reason?: string;
 }
 
 /** Reply of one replica. */
 export interface ReadinessReply {
-  /** Name of its service. */
+  /** Name of the service of the replica. */
   app: string;
   /** Id of the replica. */
   replicaId: string;
-  /** Whether all checks pass: requests may be sent to the replica. */
+  /** True if all checks pass: then requests may be sent to the replica. */
   ready: boolean;
-  /** The checks of its `/readyz`. */
+  /** The checks of `/readyz` of the replica. */
   checks: ReadinessCheck[];
 }
 
-/** Reply of admin-api. */
+/** Replies of all replicas, as admin-api collects them. */
 export interface ReplicasReadinessReply {
   /** The replicas that have replied in time; a replica that NATS does not reach is missing. */
   replicas: ReadinessReply[];

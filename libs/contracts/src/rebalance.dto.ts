@@ -5,39 +5,40 @@ import { IsAttempt, IsCorrelationId, IsCounter, IsId, IsList, IsListOf, IsWithin
 import type { AttemptId, Epoch, Integer, LeaseId, RequestId, ServerId } from './scalars';
 
 export const REBALANCE_POLICIES = ['tier-cost', 'tier-min'] as const;
-/** How moves are planned (libs/policies/src/rebalance/README.md). */
+/** Policy that plans moves (libs/policies/src/rebalance/README.md). */
 export type RebalancePolicy = (typeof REBALANCE_POLICIES)[number];
 
 /**
- * How the context gets to the new server: there was no cache (`bind`), it is computed again (`recompute`), or it is
- * read from the KV store that both servers share (`transfer`).
+ * How the KV cache of a request gets to the new server. `bind`: the request has no cache. `recompute`: the new server
+ * computes the cache again. `transfer`: the new server reads the cache from the KV store of both servers.
  */
 export type MoveMeans = 'bind' | 'recompute' | 'transfer';
 
-/** A move with its assumptions; it is dropped if any of them has changed. */
+/** A move with its assumptions (attempt and epochs). A move is refused if an assumption has changed. */
 export interface PlannedMove {
   /** The request to move. */
   requestId: RequestId;
   /** The running attempt. */
   attempt: AttemptId;
-  /** The server it runs on. */
+  /** The server on which the request runs. */
   fromServerId: ServerId;
-  /** Epoch of that server. */
+  /** Epoch of the server on which the request runs. */
   fromEpoch: Epoch;
   /** The target server. */
   toServerId: ServerId;
   /** Epoch of the target server. */
   toEpoch: Epoch;
   /**
-   * Reason: `leave`: its server is drained; `tier`: for a smaller batch tier; `wait`: it does not wait on the target.
+   * Reason of the move. `leave`: the present server is drained. `tier`: the move makes the batch tier smaller. `wait`:
+   * the request waits, and runs at once on the target.
    */
   purpose: 'leave' | 'tier' | 'wait';
   means: MoveMeans;
-  /** Cost: engine time of the new server, seconds. */
+  /** Cost of the move: engine time of the new server, seconds. */
   costSeconds: number;
   /**
-   * Share of the move in the gain of its plan, seconds; `tier` moves have equal shares, because they gain only
-   * together.
+   * Share of the move in the gain of the plan, seconds. Moves with the purpose `tier` have equal shares, because they
+   * gain only together.
    */
   gainSeconds: number;
 }
@@ -54,51 +55,52 @@ export type NoMoveReason = 'balanced' | 'no-room' | 'held-back' | 'not-worth-it'
 export interface RebalanceSummary {
   /** The policy that made the plan. */
   policy: RebalancePolicy;
-  /** The largest batch tier of all servers at present; a batch above the largest tier counts with its size. */
+  /** The largest batch tier of all servers at present. A batch above all tiers counts with its size. */
   tierBefore: Integer;
   /** The largest batch tier after the moves. */
   tierAfter: Integer;
-  /** Expected wall time saved, seconds. */
+  /** Wall time that the plan is expected to save, seconds. */
   gainSeconds: number;
   /** Engine time of all moves, seconds. */
   costSeconds: number;
   /**
-   * Longest time that one server spends on the requests it takes, seconds: the cost in wall time, without the pause.
+   * Longest time that one server spends on the requests that it takes, seconds: the cost in wall time, without
+   * `pauseSeconds`.
    */
   stallSeconds: number;
-  /** Reason, if there are no moves. */
+  /** Why the plan has no moves; absent if it has moves. */
   reason?: NoMoveReason;
 }
 
 /**
- * `rebalance.configure`: changes the given settings of the rebalancer; absent ones stay; an empty body returns the
+ * `rebalance.configure`: changes the given settings of the rebalancer; absent settings stay. An empty body returns the
  * settings. A repeat changes nothing. Errors: VERSION_MISMATCH.
  */
 export class ConfigureRebalanceRequest {
-  /** `off`; `on`: make plans and move requests; `dry-run`: make, store and count plans only. */
+  /** `off`: no plans. `on`: make plans and move requests. `dry-run`: only make, store and count plans. */
   @IsOptional() @IsIn(['off', 'dry-run', 'on']) mode?: 'off' | 'dry-run' | 'on';
-  /** How moves are planned. */
+  /** Policy that plans moves. */
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
   /** Batch sizes for which the engines have captured graphs; strictly descending. */
   @IsOptional() @IsList(64) @IsCounter(1, { each: true }) tiers?: Integer[];
-  /** A decode step takes stepBaseSeconds + stepPerSequenceSeconds x tier. */
+  /** Fixed time of a decode step, seconds: a step takes stepBaseSeconds + stepPerSequenceSeconds x tier. */
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepBaseSeconds?: number;
   /** Time of a decode step for each sequence of its tier, seconds. */
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepPerSequenceSeconds?: number;
   /** Prefill speed of an engine, tokens per second. */
   @IsOptional() @IsNumber() @Min(1) prefillTokensPerSecond?: number;
   /**
-   * Servers with one value of the label `kv-store` keep their KV caches in one store: size of the cache of a token,
-   * bytes; 0: every move computes the cache again.
+   * Size of the KV cache of one token in a KV store, bytes; 0: every move computes the cache again. Servers with the
+   * same label `kv-store` share a store.
    */
   @IsOptional() @IsNumber() @Min(0) kvBytesPerToken?: number;
   /** Bytes that an engine reads from its KV store per second; 0: every move computes the cache again. */
   @IsOptional() @IsNumber() @Min(0) kvBytesPerSecond?: number;
-  /** Time to begin to read a cache from the KV store, seconds. */
+  /** Time before the first byte of a cache is read from the KV store, seconds. */
   @IsOptional() @IsNumber() @Min(0) @Max(100) kvSetupSeconds?: number;
-  /** The gain must be more than this many times the longest stall. */
+  /** Minimum ratio of the gain of a plan to its longest stall. */
   @IsOptional() @IsNumber() @Min(0) minGainRatio?: number;
-  /** Further time that a plan costs, seconds. */
+  /** Fixed time that every plan costs, seconds. */
   @IsOptional() @IsNumber() @Min(0) pauseSeconds?: number;
   /** Maximum moves of one request. */
   @IsOptional() @IsWithin(0, 1_000) maxMovesPerRequest?: Integer;
@@ -109,20 +111,23 @@ export class ConfigureRebalanceRequest {
   /** Move requests away from draining servers. */
   @IsOptional() @IsBoolean() movesDrained?: boolean;
   /**
-   * `tier-min`: most requests that an engine runs at once, `max_num_running_reqs` of the published rule; 0: the largest
-   * tier.
+   * For `tier-min`: maximum requests that an engine runs at once, `max_num_running_reqs` of the published rule; 0: the
+   * largest tier.
    */
   @IsOptional() @IsCounter(0) maxRunning?: Integer;
   /** Minimum time between two plans, milliseconds. */
   @IsOptional() @IsCounter(100) minPlanIntervalMs?: Integer;
-  /** Time after which a plan is made without a trigger, milliseconds. */
+  /** Time after the last plan until a plan is made without a trigger, milliseconds. */
   @IsOptional() @IsCounter(100) planIntervalMs?: Integer;
   /**
-   * Decode steps between two plans, `check_interval` of the published rule: then only a drain triggers one before.
-   * 0: plans are triggered by changes and `planIntervalMs`.
+   * Decode steps between two plans, `check_interval` of the published rule. Only a drain triggers a plan before. 0:
+   * changes and `planIntervalMs` trigger plans.
    */
   @IsOptional() @IsCounter(0) planIntervalSteps?: Integer;
-  /** Only if the settings have this version, or are already as asked; otherwise VERSION_MISMATCH. */
+  /**
+   * Required version of the settings; VERSION_MISMATCH for another version, unless the settings are already as
+   * requested.
+   */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 
@@ -143,21 +148,23 @@ class PlanRequest {
   @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 
-/** `rebalance.plan`: makes a plan and stores it for an hour without moving requests. A repeat gets the same plan. */
+/**
+ * `rebalance.plan`: makes a plan and stores the plan for an hour, without moving requests. A repeat gets the same plan.
+ */
 export class PlanRebalanceRequest extends PlanRequest {
-  /** Policy to use instead of the policy of the settings. */
+  /** Policy of this plan; default: the policy of the settings. */
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
-  /** Batch tiers to use instead of the tiers of the settings, strictly descending. */
+  /** Batch tiers of this plan, strictly descending; default: the tiers of the settings. */
   @IsOptional() @IsList(64) @IsCounter(1, { each: true }) tiers?: Integer[];
 }
 
-/** A requested move: either requestId, or leaseId of a caller that only routes. */
+/** A requested move, with either `requestId` or `leaseId`. */
 export class WantedMove extends MoveTarget {
   /** The request to move. */
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
   /** The lease of a caller that only routes. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
-  /** Only if this attempt runs. */
+  /** Required attempt: the move is refused if another attempt runs. */
   @IsOptional() @IsAttempt() attempt?: AttemptId;
 }
 
@@ -177,10 +184,10 @@ export class RebalanceStatusRequest extends PlanRequest {
 
 export const MOVE_STATES = ['planned', 'sent', 'moved', 'completed-first', 'superseded', 'expired', 'refused'] as const;
 /**
- * State of a move. `planned`: not sent. `sent`: its worker has the command, which is repeated until it confirms.
- * `moved`: pending and bound to its new server, or already on it. `completed-first`: the request finished before.
- * `superseded`: a cut, an abort or a failure came first. `expired`: its worker did not confirm in time, and the request
- * stays on its server. `refused`: nothing was done.
+ * State of a move. `planned`: no command was sent. `sent`: a command was sent to the worker, and is repeated until the
+ * worker confirms. `moved`: the request is bound to the new server, or already runs there. `completed-first`: the
+ * request finished before the move. `superseded`: a cut, an abort or a failure came before the move. `expired`: the
+ * worker did not confirm in time, and the request stays on its server. `refused`: nothing was done.
  */
 export type MoveState = (typeof MOVE_STATES)[number];
 
@@ -206,15 +213,15 @@ export type MoveRefusal =
   | 'server-cordoned'
   | 'server-quarantined';
 
-/** Times of a move that has its first token on the new server. */
+/** Times of a move whose request has its first token on the new server. */
 export interface MoveTimes {
-  /** From the command to the end of the old attempt, milliseconds; 0 for a request that nobody ran. */
+  /** Time from the command to the end of the old attempt, milliseconds; 0 for a request that no worker ran. */
   stopMs: Integer;
-  /** Until a worker has claimed the request again, milliseconds. */
+  /** Time from the end of the old attempt to the claim of the new attempt, milliseconds. */
   placeMs: Integer;
-  /** Until the new attempt has its lease and is sent to the engine, milliseconds. */
+  /** Time from the claim to the lease of the new attempt, milliseconds. */
   resumeMs: Integer;
-  /** Until its first token, milliseconds: the prefill, or the transfer from the KV store. */
+  /** Time from the lease to the first token, milliseconds: the prefill, or the transfer from the KV store. */
   firstTokenMs: Integer;
 }
 
@@ -224,11 +231,11 @@ export interface MoveStatus extends Partial<PlannedMove> {
   toServerId: ServerId;
   /** The lease, for a caller that only routes. */
   leaseId?: LeaseId;
-  /** State of the change. */
+  /** State of the move. */
   state: MoveState;
-  /** Why the move was refused, if it was. */
+  /** Why the move was refused; only with the state `refused`. */
   refusal?: MoveRefusal;
-  /** Times of the move, once it has its first token on the new server. */
+  /** Times of the move; absent until the request has its first token on the new server. */
   times?: MoveTimes;
 }
 /** A plan with its moves. */
@@ -237,11 +244,11 @@ export interface RebalanceStatus extends Partial<RebalanceSummary>, NumberedPage
   planId: string;
   /** When the plan was made, milliseconds since 1970. */
   plannedAtMs: Integer;
-  /** Moves of the plan. */
+  /** Number of moves of the plan. */
   moves: Integer;
-  /** Moves that `rebalance.execute` has processed. */
+  /** Number of moves that `rebalance.execute` has processed. */
   sentMoves: Integer;
-  /** Moves by state. */
+  /** Number of moves, by state. */
   states: Partial<Record<MoveState, Integer>>;
   /** One page of the moves. */
   results: MoveStatus[];

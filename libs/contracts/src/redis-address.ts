@@ -3,26 +3,31 @@ export interface HostAndPort {
   port: number;
 }
 
-/** The parts of an address of Redis: one server, some nodes of a Cluster, or Sentinels and the primary they watch. */
+/**
+ * Parts of an address of Redis: of one server, of nodes of a Cluster, or of Sentinels and the primary that they watch.
+ */
 export interface RedisAddress {
   kind: 'server' | 'cluster' | 'sentinel';
   usesTls: boolean;
-  /** At least one; of a Cluster or its Sentinels some, the others are asked for. */
+  /** One or more addresses. Some nodes or Sentinels are enough, because they report the others. */
   hosts: HostAndPort[];
   username?: string;
   password?: string;
-  /** Only of `sentinel`: the name of the primary. */
+  /** Name of the primary; only for the kind `sentinel`. */
   primaryName?: string;
 }
 
-/** Named in the error about a wrong address. */
+/** Valid forms of an address, for error messages and descriptions of settings. */
 export const REDIS_ADDRESS_FORMS =
   'redis://host:6379, redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/name-of-primary';
 
 const FORM = /^(rediss?)(\+cluster|\+sentinel)?:\/\/(?:([^\s@/?#]*)@)?([^\s@/?#]+)(?:\/([^\s?#]*))?(?:\?\S*)?$/;
 const DEFAULT_PORTS = { server: 6379, cluster: 6379, sentinel: 26_379 };
 
-/** Reads an address of one of {@link REDIS_ADDRESS_FORMS}; undefined for any other text. `rediss` asks for TLS. */
+/**
+ * Parses an address in one of {@link REDIS_ADDRESS_FORMS}; undefined for any other text. The scheme `rediss` requires
+ * TLS.
+ */
 export function parseRedisAddress(url: string): RedisAddress | undefined {
   const [, scheme, suffix = '', login, hostList, path = ''] = FORM.exec(url) ?? [];
   if (hostList === undefined) return undefined;
@@ -43,7 +48,7 @@ export function parseRedisAddress(url: string): RedisAddress | undefined {
   };
 }
 
-/** Reads `announced=reachable` pairs of `host:port`, separated by commas; undefined for any other text. */
+/** Parses pairs `announced=reachable` of `host:port`, separated by commas; undefined for any other text. */
 export function parseNatMap(text: string): Record<string, HostAndPort> | undefined {
   const map: Record<string, HostAndPort> = {};
   for (const pair of text.split(',')) {

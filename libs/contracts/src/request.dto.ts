@@ -7,10 +7,7 @@ import { MAX_REF_LENGTH, Segment, type SegmentList } from './segment.dto';
 import { IsAttempt, IsCorrelationId, IsCounter, IsId, IsName, IsWithin } from './rules';
 import type { AttemptId, Epoch, GroupId, Integer, JobId, RequestId, RoundId, ServerId } from './scalars';
 
-/**
- * `request.claim`: takes pending requests. An empty reply after waitMs is not an error; POOL_PAUSED: the pool is
- * paused.
- */
+/** `request.claim`: takes pending requests. An empty reply after `waitMs` is not an error. Errors: POOL_PAUSED. */
 export class ClaimRequest extends WorkerRequest {
   /** Id of the claim, for idempotency. */
   @IsId() claimId!: string;
@@ -21,15 +18,15 @@ export class ClaimRequest extends WorkerRequest {
    * @default 0
    */
   @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
-  /** Claim requests of this job only, for a worker that cannot run requests of other jobs. Default: any job. */
+  /** The only job whose requests are claimed, for a worker that cannot run others. Default: any job. */
   @IsOptional() @IsId() job?: JobId;
   /**
-   * Kind of the worker: it gets requests of jobs that name the kind (`workerKind` of `round.open`), and no others.
-   * Default: a built-in worker, for jobs that name no kind.
+   * Kind of the worker. A worker with a kind gets only requests of jobs with the same `workerKind` of `round.open`.
+   * Default: a built-in worker, which gets requests of jobs without a kind.
    */
   @IsOptional() @IsName() workerKind?: string;
 }
-/** One request to run. `attempt` fences every later message about it. */
+/** One request to run. Every later message about the request has its `attempt`. */
 export interface Claim extends SegmentList {
   requestId: RequestId;
   attempt: AttemptId;
@@ -45,34 +42,34 @@ export interface Claim extends SegmentList {
   /** Token budget of the whole sample, including the tokens of the segments. */
   maxTokens: Integer;
   /**
-   * Maximum generation time of the sample over all its attempts, milliseconds; `generatedMs` of it is used. When it is
-   * over, end the attempt with `request.fail`, reason `timeout`.
+   * Maximum generation time of the sample over all attempts, milliseconds; `generatedMs` is the used part. When the
+   * time is over, end the attempt with `request.fail`, reason `timeout`.
    */
   timeoutMs?: Integer;
   /** Generation time of earlier attempts, milliseconds; absent without `timeoutMs`. */
   generatedMs?: Integer;
-  /** Version of the weights of its round. */
+  /** Weight version of the round. */
   weightVersion: Integer;
-  /** The server it was moved to: send it with `lb.acquire`, with its epoch. */
+  /** The server to which the request was moved. Send this field and `boundServerEpoch` with `lb.acquire`. */
   boundServerId?: ServerId;
-  /** Epoch of that server. */
+  /** Epoch of the server `boundServerId`. */
   boundServerEpoch?: Epoch;
-  /** Number of its attempts in a row that an engine failed or did not serve, without a further token between them. */
+  /** Number of consecutive attempts, without a new token, that an engine failed or did not serve. */
   setbacks?: Integer;
-  /** Servers of these attempts, the last one last: send them with `lb.acquire`. */
+  /** Servers of the attempts of `setbacks`, the latest server last. Send this field with `lb.acquire`. */
   avoidServers?: ServerId[];
-  /** Priority of its round, if that has one: send it with `lb.acquire`. */
+  /** Priority of the round, if the round has a priority. Send this field with `lb.acquire`. */
   priority?: Integer;
-  /** W3C trace context of the `round.open` of its round, if that was traced: send it to the engine. */
+  /** W3C trace context of the `round.open` of the round; absent without a trace. Send this field to the engine. */
   traceparent?: string;
 }
-/** Reply of `request.claim`. It may have fewer requests than asked for, because its size is limited. */
+/** Reply of `request.claim`. A reply may have fewer requests than `max`, because its size is limited. */
 export interface ClaimReply {
   /** The requests; empty if there are none. */
   claims: Claim[];
 }
 
-/** `request.segments`: one page of the segments of a request, in order, if they do not fit a claim or result. */
+/** `request.segments`: one page of the segments of a request, for segments that do not fit a claim or result. */
 export class RequestSegmentsRequest {
   @IsCorrelationId() requestId!: RequestId;
   /** Cursor of the previous page. */
@@ -83,20 +80,20 @@ export interface RequestSegmentsReply extends NumberedPageReply {
   segments: Segment[];
 }
 
-/** Maximum generation time of one attempt, milliseconds; more means that a clock was set forward. */
+/** Maximum generation time of one attempt, milliseconds. A larger value shows that a clock was set forward. */
 const MAX_GENERATED_MS = 2 * LIMITS.timeoutMs;
 
-/** Server and times of one attempt, as its worker has measured them. Times are milliseconds since its claim. */
+/** Server and times of one attempt, as measured by the worker. Times are milliseconds since the claim. */
 export class AttemptRun {
-  /** The server of its lease. */
+  /** The server of the lease. */
   @IsId() serverId!: ServerId;
   /** Weight version of the server at the grant of the lease. */
   @IsCounter(0) weightVersion!: Integer;
-  /** Time to the grant of the lease: the wait for a server. */
+  /** Time until the grant of the lease: the wait for a server. */
   @IsCounter(0) leasedMs!: Integer;
-  /** Time to the first token; absent if there was none. */
+  /** Time until the first token; absent if there was none. */
   @IsOptional() @IsCounter(0) firstTokenMs?: Integer;
-  /** Time to the end of the generation. */
+  /** Time until the end of the generation. */
   @IsCounter(0) endedMs!: Integer;
 }
 
@@ -105,22 +102,18 @@ class AttemptMessage extends WorkerRequest {
   @IsAttempt() attempt!: AttemptId;
 }
 
-/**
- * `request.save`: reports that the attempt runs on this server; with a segment it is a partial save of its
- * tokens.
- */
+/** `request.save`: reports the server on which the attempt runs. A call with a segment is a partial save. */
 export class SaveRequest extends AttemptMessage {
   /** Generation time of the attempt so far, milliseconds; for a sample with `timeoutMs`. */
   @IsOptional() @IsWithin(0, MAX_GENERATED_MS) generatedMs?: Integer;
-  /** The server it runs on; required with the first call of an attempt that may be moved. */
+  /** The server on which the attempt runs; required in the first call of an attempt that may be moved. */
   @IsOptional() @IsId() serverId?: ServerId;
-  /** The engine has sent no token for some seconds: the request waits there, or was preempted. Absent: it runs. */
+  /** True if the engine has sent no token for some seconds: the request waits in the engine, or was preempted. */
   @IsOptional() @IsBoolean() waiting?: boolean;
   /** Tokens of the attempt so far. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
   /**
-   * Times of the attempt so far; for the times of moves, sent with the first tokens of an attempt that was bound to its
-   * server.
+   * Times of the attempt so far. An attempt that was bound to its server sends this field once, with its first tokens.
    */
   @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;
 }
@@ -132,13 +125,13 @@ export interface SaveReply {
 /** Longest finish reason of an engine, characters. */
 export const MAX_FINISH_REASON_LENGTH = 64;
 
-/** `request.complete`: the sample is finished. Store its payload before this call. */
+/** `request.complete`: reports a finished sample. Store the payload of the sample before this call. */
 export class CompleteRequest extends AttemptMessage {
-  /** Why generation ended: the model stopped (`stop`), or the budget was used up (`length`). */
+  /** Why the response ended: `stop` (the model ended it) or `length` (the budget was used up). */
   @IsIn(['stop', 'length']) finishReason!: 'stop' | 'length';
-  /** The finish reason as the engine named it, e.g. `tool_calls`; absent if it named none. */
+  /** Finish reason in the words of the engine, e.g. `tool_calls`; absent if the engine named none. */
   @IsOptional() @IsString() @MaxLength(MAX_FINISH_REASON_LENGTH) engineFinishReason?: string;
-  /** The last segment; absent if the budget was used up before this attempt generated a token. */
+  /** The last segment; absent if this attempt had no budget left for a token. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
   /** Server and times of the attempt, for the timeline of the round. */
   @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;
@@ -146,13 +139,13 @@ export class CompleteRequest extends AttemptMessage {
 /** State of the sample. */
 export interface CompleteReply {
   /**
-   * State of the sample. `unfinished`: its group was cut meanwhile and keeps the sample. `dropped`: its group no longer
-   * needs it.
+   * State of the sample. `unfinished`: the group was cut meanwhile and keeps the sample. `dropped`: the group no longer
+   * needs the sample.
    */
   state: 'finished' | 'unfinished' | 'dropped';
-  /** The group has all its samples and a place in the round. */
+  /** True if the group has all its samples and a place in the round. */
   groupAccepted: boolean;
-  /** The round has all groups it needs. */
+  /** True if the round has all the groups that it needs. */
   roundCompleted: boolean;
 }
 
@@ -169,48 +162,51 @@ export const FAIL_REASONS = [
   'timeout',
 ] as const;
 /**
- * Why an attempt ends. `engine-abort`: the engine ended the request without an abort: its trainer
- * aborted all requests, or the stream ended with `[DONE]` and without a reason. `engine-rejected`: the engine refused
- * the request, or, if retryable, answered it by something that is not of its dialect. `timeout`: the sample has
- * generated for its `timeoutMs`. `payload-full`: the payload quota of the job has no room.
+ * Why an attempt ends. `engine-abort`: the engine ended the request without a command of Broomwagon, or ended the
+ * stream with `[DONE]` and without a finish reason. `engine-rejected`: the engine refused the request; if retryable,
+ * the answer of the engine does not fit its dialect. `timeout`: the generation time of the sample has reached
+ * `timeoutMs`. `payload-full`: the payload quota of the job has no room.
  */
 export type FailReason = (typeof FAIL_REASONS)[number];
 /**
- * Why an attempt returned unfinished without a command. `worker-lost`: its worker epoch has expired. `internal`: ending
- * the attempt raised an error (INTERNAL); at the fifth error the request counts as lost.
+ * Why an attempt returned unfinished without a command. `worker-lost`: the worker epoch has expired. `internal`: the
+ * end of the attempt raised an error (INTERNAL); at the fifth error the request counts as lost.
  */
 export type ReturnReason = FailReason | 'worker-lost' | 'internal';
 
 /**
- * `request.fail`: the attempt ends without completing. The recorded intent decides the next state of the request: after
- * a cut `unfinished`, otherwise `pending`, or `failed` above the limits. `payload-full`: the quota of the job has no
- * room for the tokens; its requests are not claimed until there is room. `timeout`: the sample ends for good, and its
- * group according to `abortScope` of the round. The reasons `engine-error`, `engine-rejected` and, if not retryable,
- * `payload` count as failures (`maxFailures` of the policy), once for each start of a server (`run.serverId`), anew
- * after a further token, and not while most servers fail other prompts too; all others without a command count as
- * returns (`maxReturns`). A second retryable `engine-rejected` of one start of a server fails the request too, unless
- * another server of the pool has sent none. `no-server` is also the reason of an engine that could not serve now (429,
- * 503, no connection).
+ * `request.fail`: ends the attempt without a finished sample. After a cut the request becomes `unfinished`; otherwise
+ * it becomes `pending`, or `failed` when a limit is exceeded.
+ *
+ * The reasons `engine-error`, `engine-rejected` and, if not retryable, `payload` count as failures (limit:
+ * `maxFailures` of the policy). Each start of a server (`run.serverId`) counts once. The count begins again after a new
+ * token. No failure counts while most servers fail other prompts too. A second retryable `engine-rejected` of one start
+ * of a server fails the request at once, unless another server of the pool has sent none.
+ *
+ * All other reasons without a command count as returns (limit: `maxReturns`). After `payload-full`, no request of the
+ * job is claimed until the payload quota has room. After `timeout`, the sample ends for good, and the group ends
+ * according to `abortScope` of the round. Use `no-server` also for an engine that could not serve now (429, 503, no
+ * connection).
  */
 export class FailRequest extends AttemptMessage {
   /** Generation time of the attempt, milliseconds; for a sample with `timeoutMs`. */
   @IsOptional() @IsWithin(0, MAX_GENERATED_MS) generatedMs?: Integer;
   /** Why the attempt ends. */
   @IsIn(FAIL_REASONS) reason!: FailReason;
-  /** False: a retry cannot help (the engine refused the request). */
+  /** False if a retry cannot help, for example because the engine refused the request. */
   @IsBoolean() retryable!: boolean;
-  /** Message text. */
+  /** Text about the failure, for people. */
   @IsOptional() @MaxLength(1_000) message?: string;
   /** Tokens generated so far, which are kept. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
   /**
-   * With the reason `payload`: reference of a segment of the claim that is missing in the payload store. Its tokens are
-   * generated again.
+   * With the reason `payload`: reference of a segment of the claim that the payload store does not have. The tokens of
+   * the segment are generated again.
    */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
-  /** Tokens of this attempt that could not be stored; the tokens after the last partial save count as waste. */
+  /** Tokens of this attempt that could not be stored. The tokens after the last partial save count as waste. */
   @IsOptional() @IsWithin(0, LIMITS.maxTokens) lostTokens?: Integer;
-  /** Server and times of the attempt, for the timeline of the round; absent if it had no server. */
+  /** Server and times of the attempt, for the timeline of the round; absent if the attempt had no server. */
   @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;
 }
 export interface FailReply {

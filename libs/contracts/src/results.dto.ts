@@ -14,8 +14,8 @@ import type { Epoch, GroupId, Integer, RoundId } from './scalars';
 export class RoundResultsRequest extends StampedJobRequest {
   @IsId() roundId!: RoundId;
   /**
-   * Cursor of the previous page; absent: from the beginning. GENERATION_CHANGED if Redis has lost groups that were read
-   * before.
+   * Cursor of the previous page; absent: from the beginning. Error GENERATION_CHANGED: Redis has lost groups that were
+   * read before.
    */
   @IsOptional() @IsResultsCursor() cursor?: string;
   /**
@@ -23,7 +23,7 @@ export class RoundResultsRequest extends StampedJobRequest {
    * @default 128
    */
   @IsOptional() @IsWithin(1, LIMITS.groupsPerResultsPage) limit?: Integer;
-  /** How long to wait for the next group or the end of the round, milliseconds. */
+  /** Longest wait for the next group or the end of the round, milliseconds. */
   @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
 }
@@ -36,28 +36,27 @@ export interface SampleResult
   /** Tokens of all segments. */
   tokenCount: Integer;
   /**
-   * How much the tail policy prefers samples of about this length (at most a factor of sqrt(2) off): their share of the
-   * samples that earlier steps have trained / their share of the samples that earlier steps have started. Proportional
-   * to the probability that a sample is trained: weight the sample by the inverse. Absent if earlier steps have trained
-   * none.
+   * How much the tail policy prefers samples of about this length (up to a factor of sqrt(2)), in earlier steps: share
+   * of the trained samples / share of the started samples. Weight the sample by the inverse. Absent if earlier steps
+   * have trained no such sample.
    */
   acceptance?: number;
 }
 /** One accepted group. */
 export interface GroupResult extends Pick<LongtailGroup, 'groupId' | 'cuts' | 'firstStep'> {
-  /** Domain it was submitted with, if any. */
+  /** Domain of the group, if any. */
   domain?: string;
-  /** Reference of its prompt. */
+  /** Reference of the prompt. */
   promptRef: string;
-  /** The group is not trained, as its rewards are equal. */
+  /** The group is not trained, because its rewards are equal. */
   excluded?: true;
   /** Samples of the group. */
   samples: SampleResult[];
   /** The page ends within this group; its other samples are in the next page. */
   more?: boolean;
   /**
-   * Digest of the samples and their segments; absent while `more`. If it is the same in a later read, the payloads need
-   * not be fetched again.
+   * Digest of the samples and their segments; absent with `more`. If a later read has the same digest, the payloads are
+   * still the same.
    */
   digest?: string;
 }
@@ -66,11 +65,11 @@ export interface RoundResultsReply extends StampedReply {
   state: RoundState;
   /** The groups, in the order of acceptance. */
   groups: GroupResult[];
-  /** Cursor for the next page; the cursor of the last page is the proof for `round.close`. */
+  /** Cursor of the next page. `round.close` needs the cursor of the last page. */
   cursor: string;
   /** The round is completed, and this is the last page. */
   complete: boolean;
-  /** With the last page: cost of the policy in this round. */
+  /** Cost of the policy in this round; only with the last page. */
   ledger?: LedgerSummary;
 }
 /** A group that was read completely. */
@@ -83,26 +82,28 @@ export class ReadGroup {
 /** `round.close`: marks the groups of the round as trained. */
 export class CloseRoundRequest extends RoundRequest {
   /**
-   * Cursor of the last page of `round.results`: proves which groups were read. ROUND_MISMATCH if they differ from the
-   * round.
+   * Cursor of the last page of `round.results`, which proves the groups that were read. ROUND_MISMATCH if the round has
+   * other groups.
    */
   @IsResultsCursor() cursor!: string;
-  /** The groups that were read: then the details of a ROUND_MISMATCH name missing, extra and different groups. */
+  /** The groups that were read, so that the details of a ROUND_MISMATCH name missing, extra and different groups. */
   @IsOptional() @IsListOf(() => ReadGroup, LIMITS.groupsPerClose) groups?: ReadGroup[];
-  /** Rewards that were not reported before, as in `round.reward`. They count even if the round cannot be closed yet. */
+  /**
+   * Rewards that were not reported before, as in `round.reward`. Rewards count even if the round cannot be closed yet.
+   */
   @IsOptional() @IsListOf(() => GroupRewards, LIMITS.groupsPerReward) rewards?: GroupRewards[];
   /**
-   * With `rewards`: as in `round.reward`.
+   * `remainingGroups` of `round.reward`, for `rewards`.
    * @default 0
    */
   @IsOptional() @IsCounter(0) remainingGroups?: Integer;
 }
 export interface CloseRoundReply extends StampedReply {
   roundId: RoundId;
-  /** Steps trained, including this one. */
+  /** Steps trained, with this step. */
   stepsTrained: Integer;
-  /** Groups of this round, without the excluded ones. */
+  /** Groups of this round, without excluded groups. */
   trainedGroups: Integer;
-  /** Their samples. */
+  /** Trained samples of this round. */
   trainedRequests: Integer;
 }

@@ -7,28 +7,29 @@ import type { GroupId, Integer } from './scalars';
 /** Rewards of one accepted group. */
 export class GroupRewards {
   @IsId() groupId!: GroupId;
-  /** One for each sample of its results, in any order; finite numbers. */
+  /** One finite number for each sample in the results of the group, in any order. */
   @IsList(LIMITS.samplesPerGroup, 1)
   @IsNumber({ allowNaN: false, allowInfinity: false }, { each: true })
   rewards!: number[];
 }
 
 /**
- * `round.reward`: reports the rewards of accepted groups, as soon as they are known. The `equalRewards` of the policy
- * decides over a group whose rewards are all equal. The first report of a group counts.
+ * `round.reward`: reports the rewards of accepted groups. Only the first report of a group counts. `equalRewards` of
+ * the policy decides what happens to a group with equal rewards.
  */
 export class RewardGroupsRequest extends RoundRequest {
   /** The groups, each once. */
   @IsListOf(() => GroupRewards, LIMITS.groupsPerReward, 1) groups!: GroupRewards[];
   /**
-   * Groups that the trainer can still submit, for `equalRewards` `replace`: without others, a group is not replaced.
+   * Groups that the trainer can still submit, for `equalRewards` `replace`: no group is replaced when no other group is
+   * left.
    * @default 0
    */
   @IsOptional() @IsCounter(0) remainingGroups?: Integer;
 }
 /**
- * Consequence of its rewards for a group. `kept`: it is trained. `excluded`: it is not trained. `replaced`: it is not
- * trained, and the round accepts another one.
+ * Consequence of the rewards for a group. `kept`: the group is trained. `excluded`: the group is not trained.
+ * `replaced`: the group is not trained, and the round accepts another group.
  */
 export type RewardOutcome = 'kept' | 'excluded' | 'replaced';
 export interface RewardGroupsReply extends StampedReply {

@@ -7,17 +7,17 @@ export const CANCEL_MODES = ['requeue', 'drop'] as const;
 export type CancelMode = (typeof CANCEL_MODES)[number];
 
 /**
- * `round.cancel`: cancels a round that is not closed. Its step is not counted, and another round may be opened with
- * another roundId. Workers get the same command as in a cut.
+ * `round.cancel`: cancels a round that is not closed. The step of the round is not counted, and a round with another
+ * roundId may be opened. Workers get the same command as for a cut.
  */
 export class CancelRoundRequest extends RoundRequest {
   /**
-   * `requeue`: all its groups, also accepted ones, go to the long-tail queue with all tokens, under every policy.
-   * `drop`: they are dropped, and their tokens count as waste.
+   * `requeue`: all groups of the round, also accepted groups, go to the long-tail queue with all tokens, under every
+   * policy. `drop`: all groups are dropped, and their tokens count as waste.
    */
   @IsIn(CANCEL_MODES) mode!: CancelMode;
   /**
-   * In the event `round.cancelled`, and in `group.dropped` of each dropped group.
+   * Reason in the event `round.cancelled`, and in `group.dropped` of each dropped group.
    * @default 'round-cancelled'
    */
   @IsOptional() @MaxLength(256) reason?: string;
@@ -28,6 +28,6 @@ export interface CancelRoundReply extends StampedReply {
   state: 'cancelled';
   /** Mode from the request. */
   mode: CancelMode;
-  /** Number of groups that are requeued or dropped; `round.status` has `settled` when all are. */
+  /** Number of groups that are requeued or dropped. `round.status` reports `settled` when all of this is done. */
   groups: Integer;
 }

@@ -12,45 +12,48 @@ import { IsCorrelationId, IsCounter, IsEpoch, IsId, IsListOf, IsName, IsWithin }
 import type { Epoch, GroupId, Integer, RequestId, RoundId, Stamp } from './scalars';
 
 export const ROUND_KINDS = ['short', 'long'] as const;
-/** `short`: mostly new prompts, over-provisioned; `long`: groups of the long-tail queue. */
+/** Kind of a round. `short`: mostly new prompts, over-provisioned. `long`: groups of the long-tail queue. */
 export type RoundKind = (typeof ROUND_KINDS)[number];
 export const ROUND_STATES = ['opening', 'open', 'completed', 'closed', 'cancelled'] as const;
 /**
- * State of a round. `opening`: groups are still taken from the queue; `open`: it runs; `completed`: it has all its
- * groups; `closed`: they are trained; `cancelled`: it was cancelled.
+ * State of a round. `opening`: the round still takes groups from the queue. `open`: the round runs. `completed`: the
+ * round has all its groups. `closed`: the groups are trained. `cancelled`: the round was cancelled.
  */
 export type RoundState = (typeof ROUND_STATES)[number];
 
-/** `round.next`: returns the plan of the next round; every step trains exactly its groups. Changes no round. */
+/**
+ * `round.next`: returns a plan of the next round, and changes nothing. Every step trains exactly `groupsPerStep` groups
+ * while there are enough.
+ */
 export class NextRoundRequest extends StampedJobRequest {
   /** Groups of one training step. */
   @IsWithin(1, LIMITS.groupsPerRound) groupsPerStep!: Integer;
   /** Groups of the data set that were never submitted. */
   @IsCounter(0) remainingGroups!: Integer;
-  /** Groups that were never submitted, by domain, '' for groups without one; required with `domainQuotas`. */
+  /** Groups that were never submitted, by domain ('' = no domain); required with `domainQuotas`. */
   @IsOptional() @IsObject() remainingByDomain?: Record<string, Integer>;
   /** Tail policy of the round. */
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
-  /** Epoch of an earlier open or takeover; a trainer that was taken over gets `FENCED`. */
+  /** Epoch of an earlier open or takeover. After a takeover the epoch of the previous trainer is refused (`FENCED`). */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
 }
 /** Plan of a round. */
 export interface RoundPlan {
-  /** Id of the plan: it contains the state that the plan was made for, and fences `round.open`. */
+  /** Id of the plan. `round.open` refuses a plan whose state has changed (`PLAN_STALE`). */
   planId: string;
   /** Training step of the round, from 1. */
   step: Integer;
-  /** Kind of the round; `done`: no groups are left to train. */
+  /** Kind of the round, or `done`: no groups are left to train. */
   kind: RoundKind | 'done';
-  /** Groups the step trains. */
+  /** Groups that the step trains. */
   neededGroups: Integer;
   /** New groups to submit. */
   newGroups: Integer;
-  /** Groups `round.open` takes from the long-tail queue. */
+  /** Groups that `round.open` takes from the long-tail queue. */
   takeGroups: Integer;
-  /** New groups to submit, by domain, '' for groups without one; only with `domainQuotas`. */
+  /** New groups to submit, by domain ('' = no domain); only with `domainQuotas`. */
   newByDomain?: Record<string, Integer>;
-  /** The choice of an adaptive policy; absent without one. */
+  /** Choice of an adaptive policy; absent for other policies. */
   choice?: TailChoice;
 }
 export interface NextRoundReply extends RoundPlan, StampedReply {}
@@ -69,13 +72,13 @@ export class OpenRoundRequest extends StampedJobRequest {
   @IsWithin(1, LIMITS.groupsPerRound) neededGroups!: Integer;
   /** Groups taken from the long-tail queue, as in the plan. */
   @IsWithin(0, LIMITS.groupsPerRound) takeGroups!: Integer;
-  /** New groups that will be submitted; together with takeGroups at least neededGroups. */
+  /** New groups that the trainer will submit: `takeGroups` + `newGroups` >= `neededGroups`. */
   @IsWithin(0, LIMITS.groupsPerRound) newGroups!: Integer;
   /** Tail policy of the round, as for the plan. */
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
   /**
-   * Weight version of the pool (default): the last committed version, otherwise the version that its servers report.
-   * Any other is refused (`WEIGHT_VERSION_MISMATCH`). Segments have the version of their engine.
+   * Weight version of the pool: the last committed version, otherwise the version that the servers report. Another
+   * version is refused (`WEIGHT_VERSION_MISMATCH`). Default: the version of the pool.
    */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /** Epoch of an earlier open or takeover; absent for the first round of a job. */
@@ -86,20 +89,20 @@ export class OpenRoundRequest extends StampedJobRequest {
    */
   @IsOptional() @IsCounter(1_000) orphanAfterMs?: Integer;
   /**
-   * Scope of an abort or timeout of one request: the whole `group`, or only the `sample` while its group has
-   * `minSamples` others.
+   * Scope of an abort or timeout of one request: the whole `group`, or only the `sample`. A group with fewer than
+   * `minSamples` other samples always ends.
    * @default 'group'
    */
   @IsOptional() @IsIn(ABORT_SCOPES) abortScope?: AbortScope;
   /**
-   * Priority of its requests among waiting acquires of the pool, from 0 (lowest) to 9. Workers claim by the weights of
+   * Priority of the requests among waiting acquires of the pool, from 0 (lowest) to 9. Workers claim by the weights of
    * jobs, not by priority.
    * @default 5
    */
   @IsOptional() @IsWithin(0, 9) priority?: Integer;
   /**
-   * Kind of the workers that may claim requests of the job, for example `agent`: the workers that send this kind with
-   * `request.claim`. Counts until the next `round.open` of the job. Default: built-in workers, which send none.
+   * Kind of the workers that may claim requests of the job, for example `agent`; workers send their kind with
+   * `request.claim`. Counts until the next `round.open` of the job. Default: built-in workers, which send no kind.
    */
   @IsOptional() @IsName() workerKind?: string;
 }
@@ -123,34 +126,33 @@ export class GroupSubmission {
   /** Number of samples to train. */
   @IsWithin(1, LIMITS.samplesPerGroup) samples!: Integer;
   /**
-   * Smallest number of samples to train if others are lost for good: aborted, timed out, or failed. The group waits for
-   * all samples that can still finish, up to `samples`. Default: `samples`.
+   * Minimum number of samples to train if others were aborted, timed out or failed for good. The group waits for all
+   * samples that can still finish, up to `samples`. Default: `samples`.
    */
   @IsOptional() @IsWithin(1, LIMITS.samplesPerGroup) minSamples?: Integer;
-  /** The prompt inline, at most 32 kB; or promptRef. */
+  /** The prompt inline, at most 32 kB. Exactly one of `prompt` and `promptRef`. */
   @IsOptional() @IsObject() prompt?: Prompt;
-  /** Reference of the prompt, stored before by `payload.put`; or prompt. */
+  /** Reference of the prompt, which `payload.put` has stored. */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) promptRef?: string;
   /**
-   * Token budget of each sample. If all engines of the pool report their context, a budget that does not fit beside a
-   * prompt of `promptTokenIds` is clipped to it; a prompt that can never fit is refused (`CONTEXT_TOO_LONG`). For other
-   * prompts, workers clip the budget to the room that the engine reports in its context; the response then ends with
-   * `length`.
+   * Token budget of each sample. If all engines of the pool report their maximum context, the budget for a prompt of
+   * token ids is reduced to the room beside the prompt, and a prompt without room is refused (`CONTEXT_TOO_LONG`). For
+   * other prompts, workers reduce the budget to the room in the engine. The response then ends with `length`.
    */
   @IsWithin(1, LIMITS.maxTokens) maxTokens!: Integer;
   /**
-   * Maximum generation time of a sample over all its attempts, milliseconds. Waiting for a worker or a server does not
-   * count, nor does the time of tokens that a policy has thrown away. A sample that takes longer ends as by an abort in
-   * the `abortScope` of its round. Default: none.
+   * Maximum generation time of a sample over all attempts, milliseconds; default: no limit. Waits for a worker or a
+   * server, and the time of thrown away tokens, do not count. A sample that takes longer ends like an aborted sample,
+   * with the `abortScope` of the round.
    */
   @IsOptional() @IsWithin(1, LIMITS.timeoutMs) timeoutMs?: Integer;
-  /** Sampling parameters of all its samples, at most 4 kB of JSON. */
+  /** Sampling parameters of all samples, at most 4 kB of JSON. */
   @IsOptional() @ValidateNested() @Type(() => SamplingParameters) sampling?: SamplingParameters;
   /** Domain of the prompt, for `domainQuotas`, over-provision and long-tail statistics. */
   @IsOptional() @IsName() domain?: string;
   /**
-   * Id of the prompt in the prompt memory, the same in every pass over the data and every job; default: its contents or
-   * promptRef.
+   * Id of the prompt in the prompt memory. Use the same id in every pass over the data and in every job. Default:
+   * derived from the contents or `promptRef`.
    */
   @IsOptional() @IsCorrelationId() promptId?: string;
 }
@@ -172,41 +174,44 @@ export interface SubmitGroupsReply extends StampedReply {
 /** `round.status`: state of a round; default: the round that is not closed, or the last one. */
 export class RoundStatusRequest extends StampedJobRequest {
   @IsOptional() @IsId() roundId?: RoundId;
-  /** Counts as a call of the trainer, so that claims continue. */
+  /** Epoch of the trainer, if the trainer calls: such a call lets claims continue (`orphanAfterMs`). */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
 }
 /** Why a request failed for good. */
 export interface RequestFailure {
   /** The request. */
   requestId: RequestId;
-  /** Why its last attempt ended. */
+  /** Why the last attempt ended. */
   reason: ReturnReason;
-  /** Message text. */
+  /** Text about the failure, for people. */
   message?: string;
-  /** When it failed, milliseconds since 1970. */
+  /** When the request failed, milliseconds since 1970. */
   atMs: Integer;
 }
 /** Why a round is blocked, and how to unblock it. */
 export interface BlockedReason {
   /**
-   * `PAYLOAD_STORE_FULL`: the payload quota of the job, or the disk of the payloads. `UNAVAILABLE`: the payload store
-   * cannot be written. `STORE_FULL`: the memory of Redis. `NO_SERVER_AVAILABLE`: no server takes requests, since their
-   * weights are unknown, or of other versions than the pool. `NO_WORKER_AVAILABLE`: no worker claims requests of the
-   * job.
+   * `PAYLOAD_STORE_FULL`: the payload quota of the job is used up, or the payload store has no room. `UNAVAILABLE`: the
+   * payload store cannot be written. `STORE_FULL`: Redis is near its maxmemory. `NO_SERVER_AVAILABLE`: no server takes
+   * requests, because the weights of the servers are unknown or differ from the version of the pool.
+   * `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
    */
   code: 'PAYLOAD_STORE_FULL' | 'UNAVAILABLE' | 'STORE_FULL' | 'NO_SERVER_AVAILABLE' | 'NO_WORKER_AVAILABLE';
-  /** Only with `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
+  /** Further reason; only with `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
   reason?: 'weights-unknown' | 'weights-differ' | 'no-worker-of-kind';
   /** Advice, as text. */
   message: string;
-  /** Since when; absent for `STORE_FULL`, `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
+  /** Start of the block, milliseconds since 1970; only with `PAYLOAD_STORE_FULL` and `UNAVAILABLE`. */
   sinceMs?: Integer;
-  /** Kind of worker that the job names; absent for built-in workers. Only with `no-worker-of-kind`. */
+  /** Kind of worker that the job requires; absent for built-in workers. Only with `no-worker-of-kind`. */
   workerKind?: string;
-  /** Kinds of the workers that claim requests in the pool, '' for built-in ones. Only with `no-worker-of-kind`. */
+  /** Kinds of the workers that claim requests in the pool ('' = built-in). Only with `no-worker-of-kind`. */
   workerKinds?: string[];
 }
-/** Why a round takes no more groups: it has all the groups it needs, has passed its deadline, or needs fewer. */
+/**
+ * Why a round was completed. `accepted`: the round has all its groups. `deadline`: the deadline of the policy has
+ * passed. `accepted-fewer`: too few groups are left, and the policy accepts fewer.
+ */
 export type CompletedReason = 'accepted' | 'deadline' | 'accepted-fewer';
 /** State and progress of a round. */
 export interface RoundStatus {
@@ -219,31 +224,34 @@ export interface RoundStatus {
   state: RoundState;
   /** Tail policy of the round. */
   policy: TailPolicy;
-  /** Weight version at its opening. */
+  /** Weight version at the opening of the round. */
   weightVersion: Integer;
-  /** Epoch of its trainer, which every call of the trainer has. */
+  /** Epoch of the trainer. The trainer sends the epoch with every call. */
   trainerEpoch: Epoch;
-  /** Groups the round accepts: the groups that the step trains, and `replacedGroups`. */
+  /** Groups that the round accepts: the groups that the step trains, and `replacedGroups`. */
   neededGroups: Integer;
-  /** New groups of its plan, and new groups that replace others. */
+  /** New groups of the plan, and new groups that replace others. */
   newGroups: Integer;
   /** Groups taken from the long-tail queue. */
   takenGroups: Integer;
-  /** Groups of the round: taken and submitted. */
+  /** Groups of the round so far, taken and submitted. */
   roundGroups: Integer;
   /** Groups accepted so far. */
   acceptedGroups: Integer;
-  /** Accepted groups that are not trained, as their rewards are equal. */
+  /** Accepted groups that are not trained, because their rewards are equal. */
   excludedGroups: Integer;
-  /** Excluded groups in whose place the round accepts another group. */
+  /** Excluded groups that the round replaces by other groups. */
   replacedGroups: Integer;
-  /** Accepted groups whose rewards an open round waits for; only with `equalRewards` `replace`. */
+  /** Accepted groups without rewards, for which the open round waits; only with `equalRewards` `replace`. */
   unrewardedGroups?: Integer;
   /** Groups with a request that failed for good. */
   failedGroups: Integer;
-  /** Groups that lost a sample to an abort or a timeout and could not continue; never trained. */
+  /** Groups that were dropped because an abort or a timeout ended a sample; never trained. */
   droppedGroups: Integer;
-  /** Groups that may replace lost ones: max(0, needed - accepted - live). With `accept-fewer` none is needed. */
+  /**
+   * Groups that the trainer may submit in place of lost groups: max(0, needed - accepted - live). With `accept-fewer`
+   * none is needed.
+   */
   shortfallGroups: Integer;
   /** Samples finished in this round. */
   requestsDone: Integer;
@@ -251,11 +259,11 @@ export interface RoundStatus {
   requestsCut: Integer;
   /** Groups that went to the long-tail queue. */
   groupsRequeued: Integer;
-  /** Groups with a reserved place that are not accepted yet: the round waits for them. */
+  /** Groups with a reserved place that are not accepted yet. The round waits for these groups. */
   pinnedGroups: Integer;
-  /** Finished groups without a place. */
+  /** Finished groups without a place in the round. */
   heldGroups: Integer;
-  /** Requests of workers; only for fixed-concurrency. */
+  /** Requests that workers have; only for `fixed-concurrency`. */
   requestsInFlight?: Integer;
   /** Tokens thrown away. */
   wastedTokens: Integer;
@@ -269,16 +277,16 @@ export interface RoundStatus {
   lastFailures?: RequestFailure[];
   /** Kind of worker that may claim requests of the job; absent for built-in workers. */
   workerKind?: string;
-  /** Why no request of the round is claimed, or none runs, at present. */
+  /** Why no request of the round is claimed or runs at present; absent if the round is not blocked. */
   blockedReason?: BlockedReason;
-  /** All cut requests are confirmed, and all groups that were not accepted are in the long-tail queue. */
+  /** True if all cut requests are confirmed and all groups that were not accepted are in the long-tail queue. */
   settled: boolean;
   /** Why the round was completed; absent before. */
   completedReason?: CompletedReason;
-  /** When it was opened, milliseconds since 1970. */
+  /** When the round was opened, milliseconds since 1970. */
   openedAtMs: Integer;
-  /** When it was completed, milliseconds since 1970; absent before. */
+  /** When the round was completed, milliseconds since 1970; absent before. */
   completedAtMs?: Integer;
-  /** Absent in the reply of `round.takeover`, which has its own stamp. */
+  /** Stamp of the reply; absent within the reply of `round.takeover`, which has a stamp itself. */
   stamp?: Stamp;
 }

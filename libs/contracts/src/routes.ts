@@ -4,44 +4,48 @@ import type { Role } from './admin.dto';
 export type HttpMethod = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
 
 /**
- * One route of admin-api. A `{field}` of the path is the field of the request with this name; all other fields come
- * from the query (GET, DELETE) or from the JSON body. The pool is the pool of the subject.
+ * One route of admin-api. A `{field}` of the path is the field of the request with this name, and `{pool}` is the pool
+ * of the subject. All other fields come from the query (GET, DELETE) or from the JSON body.
  */
 export interface Route {
   readonly method: HttpMethod;
-  /** Below {@link API_ROOT}. */
+  /** Path below {@link API_ROOT}. */
   readonly path: string;
   readonly operation: RestOperationName;
-  /** The lowest role that may use it. */
+  /** Lowest role that may use the route. */
   readonly role: Role;
-  /** Name in generated clients; default: the operation in camel case. */
+  /** Name in generated clients; default: the name of the operation in camel case. */
   readonly id?: string;
   /** Description of the operation; default: the comment of the request class. */
   readonly about?: string;
-  /** Fields whose value the path or the verb implies; a caller cannot give them. */
+  /** Fields with a fixed value, which a caller cannot give. */
   readonly values?: Readonly<Record<string, unknown>>;
-  /** The only other fields that a caller may give; default: all. */
+  /** Fields that a caller may give; default: all. */
   readonly fields?: readonly string[];
-  /** The field that makes a repeat harmless; if absent, it is made of caller and `Idempotency-Key`, or random. */
+  /**
+   * Field with the id that makes a repeat harmless. If a request lacks the id, admin-api derives it from caller and
+   * `Idempotency-Key`, or draws a random id.
+   */
   readonly idField?: string;
-  /**
-   * The request names something that only this request can end (an epoch, a lease, an attempt, a plan): a repeat has no
-   * second effect.
-   */
+  /** True if a repeat has no second effect, because the request names an epoch, a lease, an attempt or a plan. */
   readonly isFenced?: true;
-  /** An absent `trainerEpoch` is the epoch of the present trainer of the job: an operator acts in its place. */
-  readonly asTrainer?: true;
-  /** The reply has a `token`: it is not stored for an `Idempotency-Key`, and is in the audit log without it. */
-  readonly isSecret?: true;
-  /** The reply is a stream of server-sent events. */
-  readonly isStream?: true;
-  /** All pages, as JSON lines (`application/x-ndjson`): each entry of the list of a page is one line. */
-  readonly isExport?: true;
-  /** The field of the reply that is the `ETag`, or the field of the request that `If-Match` goes to. */
-  readonly versionField?: string;
   /**
-   * Read operation with the same ids, whose replies before and after the operation show the change in the audit log.
+   * True if an operator may act in place of the trainer: an absent `trainerEpoch` becomes the epoch of the present
+   * trainer.
    */
+  readonly asTrainer?: true;
+  /**
+   * True if the reply has a secret `token`. The reply is not stored for an `Idempotency-Key`, and the audit log omits
+   * the token.
+   */
+  readonly isSecret?: true;
+  /** True if the reply is a stream of server-sent events. */
+  readonly isStream?: true;
+  /** True if the reply has the entries of all pages as JSON lines (`application/x-ndjson`). */
+  readonly isExport?: true;
+  /** Field of the reply that becomes the `ETag`, or field of the request that gets the value of `If-Match`. */
+  readonly versionField?: string;
+  /** Read operation with the same ids. The audit log has its replies before and after the change. */
   readonly shows?: RestOperationName;
 }
 
@@ -73,7 +77,7 @@ const changes = (
 
 /**
  * All routes of admin-api: the running routes, docs/protocol/openapi.json and the tests of every route come from this
- * table. A route with a fixed segment is before a route that has a field in its place.
+ * table. A route with a fixed segment comes before a route with a field at the same position.
  */
 export const ROUTES: readonly Route[] = [
   reads('/pools', 'pool.list'),
@@ -205,7 +209,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/audit-log', operation: 'audit-log.list', role: 'operator' },
 ];
 
-/** The fields in a path, in order. */
+/** Returns the fields in a path, in order. */
 export function fieldsOfPath(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => field!);
 }

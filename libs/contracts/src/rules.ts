@@ -45,32 +45,33 @@ export function IsListOf(itemClass: () => new () => object, max: number, min = 0
 }
 
 /**
- * An integer without a specific bound: a version, a count. At least `least`, at most `LIMITS.integer`.
- * `each`: a list of them.
+ * An integer without a specific bound: a version, a count. At least `least`, at most `LIMITS.integer`. `each`: a list
+ * of such integers.
  */
 export function IsCounter(least: number, options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {
   return IsWithin(least, LIMITS.integer, options);
 }
 
-/** An id chosen by a caller: any characters but control characters, at most 128 bytes. `each`: a list of them. */
+/** An id chosen by a caller: any text of 1 to 128 bytes without control characters. `each`: a list of ids. */
 export function IsId(options: Pick<ValidationOptions, 'each'> = {}, mostBytes = MAX_ID_BYTES): PropertyDecorator {
   return isWireId(mostBytes, 'plain', options);
 }
 
 /**
- * Like {@link IsId}, up to {@link MAX_COMPOSED_ID_BYTES}: for ids that are composed of others, and ids that only
- * correlate calls.
+ * Like {@link IsId}, up to {@link MAX_COMPOSED_ID_BYTES} bytes, for composed ids and for ids that only correlate calls.
  */
 export function IsCorrelationId(options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {
   return isWireId(MAX_COMPOSED_ID_BYTES, 'composed', options);
 }
 
-/** Like {@link IsId}, and one token of a NATS subject: commands for a worker are sent to a subject with its id. */
+/**
+ * Like {@link IsId}, and one token of a NATS subject, because commands for a worker are sent to a subject with its id.
+ */
 export function IsWorkerId(): PropertyDecorator {
   return isWireId(MAX_ID_BYTES, 'token', {});
 }
 
-/** A name that is also a name of a field: letters, digits and `. _ : -`, at most 128 characters. */
+/** A name: letters, digits and `. _ : -`, at most 128 characters. */
 export function IsName(): PropertyDecorator {
   return applyDecorators(
     MaxLength(MAX_ID_BYTES, { message: `$property must be at most ${MAX_ID_BYTES} characters` }),
@@ -95,21 +96,21 @@ function isWireId(mostBytes: number, kind: IdKind, options: Pick<ValidationOptio
   );
 }
 
-/** An {@link Epoch}, as a reply gave it. */
+/** An {@link Epoch} from a reply. */
 export function IsEpoch(): PropertyDecorator {
   const message = '$property must be an epoch as a reply gave it: lower-case letters and digits';
   return applyDecorators(IsString(), MaxLength(MAX_EPOCH_LENGTH), Matches(/^[0-9a-z]+$/, { message }));
 }
 
-/** An {@link AttemptId}, as a claim gave it. */
+/** An {@link AttemptId} from a claim. */
 export function IsAttempt(): PropertyDecorator {
   const message = '$property must be the attempt of a claim: <number>-<letters and digits>';
   return applyDecorators(IsString(), MaxLength(2 * MAX_EPOCH_LENGTH), Matches(/^[0-9]+(-[0-9a-z]+)?$/, { message }));
 }
 
 /**
- * A stamp as replies to a trainer carry it: the generation of the pool and the sequence of its last event. A trainer
- * sends the last one with its next call; if Redis has lost changes since then, the answer is GENERATION_CHANGED.
+ * A stamp of a reply to a trainer: pool generation and sequence of the last event. A trainer sends the latest stamp
+ * with the next call. If Redis has lost changes since then, the answer is GENERATION_CHANGED.
  */
 export function IsStamp(): PropertyDecorator {
   return applyDecorators(
@@ -128,12 +129,14 @@ export function IsResultsCursor(): PropertyDecorator {
   );
 }
 
-/** The cursor of a page that Redis scans: a number below 2^64, as text. Redis fails on a larger one. */
+/**
+ * The cursor of a page that Redis scans: a number as text, of at most 19 digits. Redis fails on numbers from 2^64 on.
+ */
 export function IsScanCursor(): PropertyDecorator {
   return Matches(/^\d{1,19}$/, { message: '$property is not a cursor of an earlier reply' });
 }
 
-/** Labels of one server, or wanted by one acquire. */
+/** Maximum labels of one server or one acquire. */
 export const MAX_LABELS = 16;
 const LABEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 const LABEL_VALUE = /^[A-Za-z0-9._/-]{0,63}$/;

@@ -10,9 +10,9 @@ export const MAX_REF_LENGTH = 2_048;
 export class Segment {
   /** The attempt that generated the tokens. */
   @IsAttempt() attempt!: AttemptId;
-  /** The server that generated them. */
+  /** The server that generated the tokens. */
   @IsId() serverId!: ServerId;
-  /** Epoch of that server. */
+  /** Epoch of the server. */
   @IsEpoch() serverEpoch!: Epoch;
   /** Weight version. */
   @IsCounter(0) weightVersion!: Integer;
@@ -20,9 +20,12 @@ export class Segment {
   @IsWithin(0, LIMITS.maxTokens) tokenCount!: Integer;
   /** Reference of the payload with the tokens: JSON {@link SegmentPayload}. */
   @IsString() @MaxLength(MAX_REF_LENGTH) ref!: string;
-  /** Set if the weights changed meanwhile (mode `keep`): the tokens are from `weightVersion` up to this version. */
+  /**
+   * Last weight version of the tokens, if the weights changed during the attempt (mode `keep`). `weightVersion` is the
+   * first version.
+   */
   @IsOptional() @IsCounter(0) toWeightVersion?: Integer;
-  /** Written by services with `toWeightVersion`: the version of a change in mode `keep` that may have met any token. */
+  /** Set by services, with `toWeightVersion`: version of a change in mode `keep` that may have affected any token. */
   @IsOptional() @IsCounter(0) mixedWeightVersion?: Integer;
   /** `text` if the engine could resume only by text, not by token ids. */
   @IsOptional() @IsString() @MaxLength(16) resumedBy?: string;
@@ -30,13 +33,13 @@ export class Segment {
 
 /** The tokens of a sample. */
 export interface SegmentList {
-  /** References of the tokens of ended attempts, in order. */
+  /** Segments of ended attempts, in order. */
   segments: Segment[];
-  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
+  /** The segments do not fit this message, so `segments` is empty. Read the segments with `request.segments`. */
   segmentsFollow?: true;
 }
 
-/** Tokens in a row, of a segment, that one server generated with one weight version. */
+/** Consecutive tokens of a segment that one server generated with one weight version. */
 export interface SegmentPart {
   /** Number of tokens. */
   tokenCount: Integer;
@@ -53,25 +56,23 @@ export interface SegmentPayload {
   /** The text of the tokens. */
   text?: string;
   /**
-   * The rest of the text, with which a stop text may begin, if the attempt was cut there. The text of the next segment
-   * begins with it, unless a stop text does.
+   * End of the text that may be the beginning of a stop text, if the attempt was cut there. The text of the next
+   * segment begins with this text, unless the stop text is complete.
    */
   heldText?: string;
-  /** Log probability of each token, if requested; null where the engine returned none, for one because it was NaN. */
+  /** Log probability of each token, if requested; null where the engine returned none or NaN. */
   logprobs?: (number | null)[];
   /**
-   * 1 for each token that the model generated, 0 for each token that it read between two turns, such as the output of a
-   * tool. Absent: the model generated all of them.
+   * 1 for each token that the model generated, 0 for each token between two turns, such as the output of a tool.
+   * Absent: the model generated all tokens.
    */
   lossMask?: (0 | 1)[];
-  /** The turns of an agent loop, if their servers or weight versions differ: their tokens in order. */
+  /** Parts of the segment in order, if the turns of an agent loop ran on different servers or weight versions. */
   parts?: SegmentPart[];
-  /**
-   * Stop reason of the last segment, if the engine returned one: the stop string or token, or an unknown finish reason.
-   */
+  /** Stop string or stop token of the last segment, or an unknown finish reason; absent if the engine returned none. */
   stopReason?: string | number;
-  /** Finish reason of the last segment as the engine named it: `stop`, `length`, `tool_calls`, `content_filter`. */
+  /** Finish reason of the last segment in the words of the engine, e.g. `stop`, `length`, `tool_calls`. */
   engineFinishReason?: string;
-  /** Further fields of the engine's response, unread: `routed_experts`, `tool_calls`. */
+  /** Further fields of the response of the engine, passed on unread, e.g. `routed_experts`, `tool_calls`. */
   engineFields?: Record<string, unknown>;
 }

@@ -21,18 +21,19 @@ export const SERVER_STATES = [
   'cordoned',
 ] as const;
 /**
- * State of a server. Only `ready` servers get new leases. `pending`: registered, but it has not answered a probe or
- * sent a heartbeat yet, for example while its engine loads.
+ * State of a server. Only `ready` servers get new leases. A `pending` server has not answered a probe or sent a
+ * heartbeat yet, for example because its engine still loads. docs/terms.md describes the other states.
  */
 export type ServerState = (typeof SERVER_STATES)[number];
 
 /**
- * `server.register`: adds or updates a server; idempotent. Another instanceId, or none, starts a new epoch: old leases
- * and sessions expire, and the server is `pending` until it answers a probe (the call waits for the first one, for at
- * most a second) or sends a heartbeat. The same instanceId updates the description of the server, never its state.
+ * `server.register`: adds or updates a server; idempotent. The same instanceId updates the description of the server,
+ * never its state. Another instanceId, or none, starts a new epoch: leases and sessions of the old epoch expire, and
+ * the server is `pending` until it answers a probe or sends a heartbeat. The call waits for the first probe, at most a
+ * second.
  */
 export class RegisterServerRequest extends ServerRequest {
-  /** Base URL of the engine, without user, password and query: it is shown to callers. */
+  /** Base URL of the engine, without user, password and query. Callers see this URL. */
   @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
   @MaxLength(512)
   @Matches(/^[A-Za-z]+:\/\/[!"$-.0->A-~]+(\/[!"$->@-~]*)?$/, {
@@ -42,8 +43,8 @@ export class RegisterServerRequest extends ServerRequest {
   /** API of the engine. */
   @IsIn(ENGINE_DIALECTS) dialect!: EngineDialect;
   /**
-   * Id of this start of the engine. A registration without an instanceId is a restart, unless it repeats the
-   * `registrationId` of the last one.
+   * Id of this start of the engine. A registration without an instanceId counts as a restart, unless `registrationId`
+   * is the id of the last registration.
    */
   @IsOptional() @IsCorrelationId() instanceId?: string;
   /** Model of the engine, returned with leases. */
@@ -59,26 +60,26 @@ export class RegisterServerRequest extends ServerRequest {
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /** Labels that an acquire may require, for example a zone or a GPU type. */
   @IsOptional() @IsLabels() labels?: Labels;
-  /** Capabilities of the engine; absent = the load-balancer probes them. */
+  /** Capabilities of the engine; absent = the load-balancer probes the engine. */
   @IsOptional() @ValidateNested() @Type(() => EngineCapabilities) capabilities?: EngineCapabilities;
   /**
-   * False for an engine that only its callers can reach: it is not probed and counts as answering.
+   * False for an engine that only callers can reach. Such an engine is not probed and counts as answering.
    * @default true
    */
   @IsOptional() @IsBoolean() probe?: boolean;
   /**
-   * Id of this call, for idempotency without an instanceId: a repeat of the server's last registration keeps the epoch,
-   * and a late repeat of an earlier one is answered FENCED. The clients of this repository add it.
+   * Id of this call, for idempotency without an instanceId. A repeat of the last registration keeps the epoch; a late
+   * repeat of an earlier registration is answered FENCED. The clients of this repository add the id themselves.
    */
   @IsOptional() @IsId() registrationId?: string;
 }
-/** Which start of which server, and its state. */
+/** Id, epoch and state of a server. */
 export type ServerName = Pick<ServerStatus, 'serverId' | 'epoch' | 'state'>;
 /** Part of the reply to a call that reports the weight version of a server. */
 export interface WeightVersionReply {
   /**
-   * The engine has not reset its prefix cache, so the version does not count yet and the server takes no leases. The
-   * load-balancer asks for the reset again at each probe; a report of the version does so at once.
+   * False if the engine has not reset its prefix cache: the reported version does not count yet, and the server takes
+   * no leases. The load-balancer asks for the reset again at each probe and each report of the version.
    */
   weightVersionTaken?: false;
 }
@@ -98,65 +99,67 @@ export interface ServerHeartbeatReply extends WeightVersionReply {
   requiredWeightVersion?: Integer;
 }
 
-/** `server.update`: changes the given fields; absent ones stay, as do leases, sessions and epoch. SERVER_NOT_FOUND. */
+/** `server.update`: changes the given fields of a server. Leases, sessions and epoch stay. Errors: SERVER_NOT_FOUND. */
 export class UpdateServerRequest extends ServerRequest {
-  /** Maximum leases; a value below the present number only stops new leases. */
+  /** Maximum leases. A maximum below the present number only stops new leases. */
   @IsOptional() @IsWithin(1, 1_000_000) maxInflight?: Integer;
   /** Relative capacity: load counts as leases / weight. */
   @IsOptional() @IsDecimal(0.001, 1_000) weight?: number;
   /** Present weight version of the engine. */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /**
-   * A load has failed, so the engine may have a part of the new weights: the server takes no leases until its weights
-   * are reported. Not with `weightVersion`.
+   * Reports that a load of weights has failed, so that the engine may have a part of the new weights. The server takes
+   * no leases until its weight version is reported. Not with `weightVersion`.
    */
   @IsOptional() @Equals(true) weightsUnknown?: true;
   /** The new labels, which replace all old ones. */
   @IsOptional() @IsLabels() labels?: Labels;
 }
 /**
- * `server.drain`: stops new leases and removes the server with its last lease, or at the deadline with all remaining
- * ones (their holders learn it from `worker.sync`). A repeat can only make the deadline earlier.
+ * `server.drain`: stops new leases, and removes the server with its last lease. At the deadline the server is removed
+ * with all remaining leases, and holders learn this from `worker.sync`. A repeat can only make the deadline earlier.
  */
 export class DrainServerRequest extends ServerRequest {
   /** Time until the deadline, milliseconds; at most 7 days. */
   @IsWithin(0, 604_800_000) deadlineMs!: Integer;
 }
-/** `server.cordon`: stops new leases; existing ones continue. It stays in force after a restart of the engine. */
+/**
+ * `server.cordon`: stops new leases; existing leases continue. A cordon stays in force after a restart of the engine.
+ */
 export class CordonServerRequest extends ServerRequest {}
-/** `server.uncordon`: ends a cordon, and a drain in progress. */
+/** `server.uncordon`: ends a cordon or a drain. */
 export class UncordonServerRequest extends ServerRequest {}
 export interface ServerChangeReply
   extends WeightVersionReply, ServerName, Pick<ServerStatus, 'inflight' | 'capacity' | 'drainUntilMs'> {}
 
 /**
- * `server.fence`: expires the epoch of a server as if its engine had failed, for an engine that does not stop aborted
- * requests. Its leases and sessions expire, and late releases change nothing; it stays `failed` until it registers with
- * another instanceId.
+ * `server.fence`: expires the epoch of a server as if the engine had failed, for an engine that does not stop aborted
+ * requests. The leases and sessions of the server expire, and late releases change nothing. The server is `failed`
+ * until it is registered with another instanceId.
  */
 export class FenceServerRequest extends ServerRequest {
-  /** The epoch to expire; another current epoch stays. */
+  /** The epoch to expire. Another current epoch stays. */
   @IsEpoch() epoch!: Epoch;
   /** Text for the log and the event. */
   @IsOptional() @MaxLength(256) reason?: string;
 }
 export interface FenceServerReply extends ServerName {
-  /** False if that epoch is not the current one. */
+  /** False if the server has another epoch. */
   changed: boolean;
 }
 
 /**
  * `server.reconcile`: makes workers prove their leases on a server whose leases differ from the load of its engine.
- * Leases of expired worker epochs are returned at once; the next heartbeat asks live workers for a `worker.sync`, and
- * they return the leases they do not hold. Errors: SERVER_NOT_FOUND, FENCED.
+ * Leases of expired worker epochs are returned at once. Live workers are asked for a `worker.sync` at their next
+ * heartbeat, and return leases that they do not hold. Errors: SERVER_NOT_FOUND, FENCED.
  */
 export class ReconcileServerRequest extends ServerRequest {
-  /** Only if this is the current epoch. */
+  /** Required epoch; FENCED if the server has another epoch. */
   @IsOptional() @IsEpoch() epoch?: Epoch;
   /** Cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
 }
-/** A live worker epoch with leases on the server, which is asked for a sync. */
+/** A live worker epoch with leases on the server. The worker is asked for a `worker.sync`. */
 export interface LeaseHolder {
   workerId: WorkerId;
   workerEpoch: Epoch;
@@ -166,11 +169,14 @@ export interface LeaseHolder {
 export interface ReconcileServerReply extends PageReply {
   /** Present leases of the server. */
   leases: Integer;
-  /** Requests that its engine runs, as reported; these four fields are absent if it reports no load. */
+  /**
+   * Requests that the engine reports as running. The fields `engineRunning` to `drift` are absent if the engine reports
+   * no load.
+   */
   engineRunning?: Integer;
   /** Requests that wait in the engine. */
   engineWaiting?: Integer;
-  /** Age of the report of the engine, milliseconds; an old report explains a difference. */
+  /** Age of the report of the engine, milliseconds. An old report explains a difference. */
   reportAgeMs?: Integer;
   /** Leases minus running and waiting requests. */
   drift?: Integer;
@@ -180,24 +186,24 @@ export interface ReconcileServerReply extends PageReply {
   returned: Integer;
 }
 
-/** `server.remove`: removes a server; its leases expire at once, and later releases change nothing. */
+/** `server.remove`: removes a server. The leases of the server expire at once, and later releases change nothing. */
 export class RemoveServerRequest extends ServerRequest {}
 export interface RemoveServerReply {
-  /** False if there was no such server. */
+  /** False if the server is unknown. */
   removed: boolean;
 }
 
 /**
- * `server.quarantine`: takes a server out of service at once and keeps it registered, for an engine that is to be
- * examined: it is cordoned, and its epoch expires with its leases and sessions. It is `failed` until its engine has
- * restarted, then `cordoned`. `server.uncordon` ends it.
+ * `server.quarantine`: takes a server out of service at once, and keeps the registration, so that somebody can examine
+ * the engine. The epoch of the server expires with its leases and sessions. The server is `failed` until the engine has
+ * restarted, then `cordoned` until `server.uncordon`.
  */
 export class QuarantineServerRequest extends ServerRequest {
   /** Text for the log and the event. */
   @IsOptional() @MaxLength(256) reason?: string;
 }
 
-/** `server.get`: one server. SERVER_NOT_FOUND. */
+/** `server.get`: one server. Errors: SERVER_NOT_FOUND. */
 export class GetServerRequest extends ServerRequest {}
 
 /** `server.list`: one page of servers. */
@@ -215,7 +221,7 @@ export interface ServerStatus {
   dialect: EngineDialect;
   /** Model of the engine: the model of its registration, or else the first model that the engine lists. */
   model?: string;
-  /** Models and adapters that the engine lists, with `*` if it has more; absent before they are known. */
+  /** Models and adapters that the engine lists; a last `*` stands for more. Absent before the list is known. */
   models?: string[];
   /** Present number of leases. */
   inflight: Integer;
@@ -225,50 +231,57 @@ export interface ServerStatus {
   weight: number;
   /** Weight version of the server. */
   weightVersion: Integer;
-  /** Time since its engine answered a probe or sent a heartbeat, milliseconds. */
+  /** Time since the engine answered a probe or sent a heartbeat, milliseconds. */
   heartbeatAgeMs: Integer;
   /** Present maximum of leases: below maxInflight in slow start or with adaptive concurrency. */
   capacity: Integer;
   /** Deadline of a drain, time of Redis, milliseconds. */
   drainUntilMs?: Integer;
   /**
-   * Time of Redis before which the server takes no new leases, milliseconds: its engine was busy, or its calls failed.
+   * Time of Redis until which the server takes no new leases, milliseconds, because the engine was busy or calls
+   * failed.
    */
   busyUntilMs?: Integer;
   /**
-   * Calls of the server got no tokens though its engine answers: it gets one call at a time until one of them has a
-   * token.
+   * Calls of the server got no tokens although the engine answers. The server gets one call at a time until a call gets
+   * a token.
    */
   hung?: true;
-  /** Present only if the server is not probed. */
+  /** False if the server is not probed, otherwise absent. */
   probe?: false;
   /** Labels of the server, if it has any. */
   labels?: Labels;
-  /** Capabilities of the engine; absent before they are probed. */
+  /** Capabilities of the engine; absent before the first probe. */
   capabilities?: EngineCapabilities;
-  /** Last load report of the engine; absent if it reports none. For information; leases decide. */
+  /** Last load report of the engine; absent if the engine reports none. */
   load?: ServerLoadReport;
-  /** Start time that the engine reports, by its own clock, seconds; a later value is a restart. */
+  /** Start time that the engine reports, by its clock, seconds. A later time shows a restart. */
   engineStartedAtSeconds?: number;
-  /** Weight version that the engine reports; -1: it has no number. When it changes, `weightVersion` follows. */
-  engineWeightVersion?: Integer;
-  /** Weight version before the failure of the server: `weightVersion` gets it again if the engine has not restarted. */
-  unconfirmedWeightVersion?: Integer;
-  /** Identity under which discovery lists its engine: the uid of its pod, or its own id; absent if it does not. */
-  listedAs?: string;
   /**
-   * The server gets no new leases because discovery does not list its engine as ready; its state is `cordoned` then.
+   * Weight version that the engine reports; -1: the version is no number. When the engine reports another version,
+   * `weightVersion` follows.
    */
+  engineWeightVersion?: Integer;
+  /**
+   * Weight version before the failure of the server, which becomes `weightVersion` again if the engine has not
+   * restarted.
+   */
+  unconfirmedWeightVersion?: Integer;
+  /**
+   * Identity under which discovery lists the engine: the uid of its pod, or its base URL; absent if discovery does not
+   * list the engine.
+   */
+  listedAs?: string;
+  /** The server is `cordoned` because discovery does not list its engine as ready. */
   withheld?: true;
   /**
-   * The weights are unknown, so the server takes no leases: a change of weights ended at its deadline, and the server
-   * was not reported since the change began. A report of the version ends this.
+   * The weights of the server are unknown, because a change of weights ended at its deadline before the server was
+   * reported, or a load failed. The server takes no leases until its weight version is reported.
    */
   weightsUnknown?: true;
   /**
-   * Weight version that does not count yet, so the server takes no leases: the engine has no salts and has not reset
-   * its prefix cache since a report or a change of weights. The load-balancer asks for the reset at each probe while
-   * no request runs on the server.
+   * Weight version that does not count yet, because the engine has no salts and has not reset its prefix cache. The
+   * server takes no leases. The load-balancer asks for the reset at each probe while no request runs on the server.
    */
   pendingWeightVersion?: Integer;
 }

@@ -1,18 +1,18 @@
 import { idOfPart, idPart } from './ids';
 
 /**
- * Ids as the services store them: in keys, packed records, references and composed ids. On the wire, ids are as the
- * caller chose them; a service encodes the ids of a request when it has checked them, and decodes the ids of each
- * message that it sends (decisions/0037). So all code in between may treat ids as plain texts.
+ * Ids as the services store them: in keys, packed records, references and composed ids. Messages have ids as callers
+ * chose them. A service encodes the ids of a request after the validation, and decodes the ids of each message that it
+ * sends (decisions/0037). All code in between may treat ids as plain texts.
  */
 
-/** Characters of an encoded id, beside `/` between the parts of a composed one. They need no encoding. */
+/** Ids of these characters need no encoding. A composed id also has `/` between its parts. */
 const SAFE = /^[A-Za-z0-9._:-]*$/;
 const SAFE_COMPOSED = /^[A-Za-z0-9._:/-]*$/;
 const UNSAFE = /[^A-Za-z0-9._:/-]+/g;
 const ENCODED = /(?:%[0-9A-F]{2})+/g;
 
-/** An id that is part of others: its `/` is not one between parts. */
+/** Encodes an id that may be part of a composed id, with its `/`. */
 export function encodeId(id: string): string {
   return SAFE.test(id) ? id : percent(idPart(id));
 }
@@ -22,7 +22,7 @@ export function decodeId(stored: string): string {
   return SAFE.test(stored) ? stored : idOfPart(unpercent(stored));
 }
 
-/** An id that may be composed of others by `/`. */
+/** Encodes an id that may be composed: each `/` stays. */
 export function encodeComposedId(id: string): string {
   return SAFE_COMPOSED.test(id) ? id : percent(id);
 }
@@ -50,30 +50,33 @@ const PLAIN = new Set(
   ).split(' '),
 );
 const COMPOSED = new Set(['requestId', 'requestIds', 'leaseId', 'sessionId', 'promptId', 'id']);
-/** Texts for people that may name ids. */
+/** Fields with texts for people, which may contain ids. */
 const MESSAGES = new Set(['message']);
-/** Fields whose names are ids. */
+/** Fields with an object that has ids as names. */
 const TABLES = new Set(['servers']);
-/** Fields that callers and engines fill as they like. */
+/** Fields with free contents of callers and engines. */
 const FREE_FORM = new Set(['prompt', 'sampling', 'labels', 'engineFields', 'messages', 'capabilities', 'settings']);
 
-/** Fields of replies, events and commands that hold ids, for the test that finds new ones. */
+/** Fields of replies, events and commands that hold ids; a test finds fields that are missing here. */
 export const ID_FIELDS: ReadonlySet<string> = new Set([...PLAIN, ...COMPOSED]);
 
 type Decode = (stored: string) => string;
 
-/** The text of a message as it goes out: ids as the callers chose them. */
+/** Writes a message as JSON, with ids as callers chose them. */
 export function wireText(body: unknown): string {
   const text = JSON.stringify(body ?? {});
   return text.includes('%') ? JSON.stringify(wireValue(body)) : text;
 }
 
-/** The fields of a log record, with ids as the callers chose them; any other text is a message for people. */
+/**
+ * Returns the fields of a log record with ids as callers chose them. All other texts are treated as messages for
+ * people.
+ */
 export function wireRecord(fields: Record<string, unknown>): Record<string, unknown> {
   return wireFields(fields, wireMessage);
 }
 
-/** @param otherwise for texts of all other fields */
+/** @param otherwise decodes texts of all other fields */
 function wireValue(value: unknown, decode?: Decode, otherwise?: Decode): unknown {
   if (typeof value === 'string') return decode === undefined ? value : decode(value);
   if (typeof value !== 'object' || value === null || value instanceof Error) return value;
@@ -105,7 +108,7 @@ function wireTable(table: unknown): unknown {
 /** Parts of a text that may be encoded ids. */
 const WORD = /[A-Za-z0-9._:%/-]+/g;
 
-/** A message for people, with ids as the callers chose them; texts that no service has encoded stay as they are. */
+/** Returns a message for people with ids as callers chose them. Texts that no service has encoded stay unchanged. */
 export function wireMessage(message: string): string {
   return message.includes('%') ? message.replace(WORD, wireWord) : message;
 }

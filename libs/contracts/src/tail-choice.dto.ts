@@ -2,16 +2,17 @@ import type { Integer } from './scalars';
 import type { AutoBound, AutoReason, TailPolicyName } from './tail-policy.dto';
 
 /**
- * How an adaptive over-provision was computed; lengths in tokens, times in the unit of the fit (tokens without a fit).
+ * How an adaptive over-provision was computed. Times are in milliseconds if the times of the last rounds could be
+ * fitted, otherwise in tokens.
  */
 export interface OverProvisionWhy {
   /** Groups in the estimate. */
   groups: Integer;
-  /** Groups in the estimate that were cut before their end (censored). */
+  /** Groups in the estimate that were cut before their end. */
   censored: Integer;
-  /** A short round ends when all but the tail are done: groups longer than this are its tail. */
+  /** Length at which a short round ends. Longer groups are the tail of the round. */
   kneeTokens?: number;
-  /** Share of groups that have a sample beyond the knee. */
+  /** Share of groups with a sample that is longer than `kneeTokens`. */
   tailShare?: number;
   /** Value of the model, before damping and limits. */
   wanted?: number;
@@ -19,7 +20,10 @@ export interface OverProvisionWhy {
   shortRoundTime?: number;
   /** Expected time of a long round. */
   longRoundTime?: number;
-  /** Limit of the value: too few lengths, the change of 1/16, the highest value, the KV caches. */
+  /**
+   * Limit that changed the value. `too-few`: too few known lengths. `damping`: at most 1/16 for each step. `cap`: the
+   * highest value. `kv`: the KV caches.
+   */
   limitedBy?: 'too-few' | 'damping' | 'cap' | 'kv';
 }
 /** How an adaptive `dripGroups` was computed. */
@@ -30,16 +34,16 @@ export interface DripWhy {
   tailPace: number;
   /** Value of the model, before damping. */
   wanted: number;
-  /** Steps for which the value is still kept. */
+  /** Number of steps for which the value stays. */
   heldSteps: Integer;
 }
 /** Prediction of `auto` for one policy, by a replay of the samples of the last rounds. Shares are 0 to 1. */
 export interface AutoRow {
-  /** Never `auto`. */
+  /** The policy; never `auto`. */
   policy: TailPolicyName;
   /** Launched / needed groups. */
   overProvision: number;
-  /** Time of a step under `wait` / under this policy. */
+  /** Time of a step under `wait` / time of a step under this policy. */
   speed: number;
   /** Trained tokens of older weights / trained tokens. */
   offPolicyShare: number;
@@ -49,7 +53,7 @@ export interface AutoRow {
   lengthBias: number;
   /** Generated tokens that nobody trains / generated tokens. */
   wasteShare: number;
-  /** Bounds that it would break; empty: it may be chosen. */
+  /** Bounds that the policy would break; a policy with an empty list may be chosen. */
   breaks: AutoBound[];
 }
 /** Choice of `auto` for a round, and its reason. */
@@ -57,28 +61,25 @@ export interface AutoChoice {
   /** The policy of the round; never `auto`. */
   policy: TailPolicyName;
   reason: AutoReason;
-  /**
-   * Bounds that are known to be broken, whatever the reason, also if it is `late`: `measured` by the ledger of the job,
-   * or `predicted` of the last choice by its replay. Absent if none is.
-   */
+  /** Broken bounds, with any reason of the choice; absent if no bound is broken. */
   broken?: {
-    /** By the ledger of the job; absent if none is. */
+    /** Bounds that the ledger of the job breaks; absent if there are none. */
     measured?: AutoBound[];
-    /** By the replay of the last choice; absent if none is. */
+    /** Bounds that the replay of the last choice breaks; absent if there are none. */
     predicted?: AutoBound[];
   };
   /** The fastest policy that keeps the bounds; absent while nothing is known. */
   best?: { policy: TailPolicyName; overProvision: number };
-  /** Groups of closed rounds that the predictions are made from. */
+  /** Number of groups of closed rounds in the predictions. */
   groups: Integer;
-  /** All policies that it compared; empty while nothing is known, not all if it was late. */
+  /** Compared policies; empty while nothing is known, and incomplete for the reason `late`. */
   frontier: AutoRow[];
 }
 /** The choice of the policy for a round, and its reasons. */
 export interface TailChoice {
-  /** Launched / needed groups of all domains. */
+  /** Launched / needed groups over all domains. */
   overProvision: number;
-  /** By domain; '' if domains are not distinguished. Only if adaptive. */
+  /** Over-provision by domain ('' = no domain); only if adaptive. */
   domains?: Record<
     string,
     {
@@ -90,7 +91,7 @@ export interface TailChoice {
   >;
   /** Groups taken from the long-tail queue; only for `drip`. */
   dripGroups?: Integer;
-  /** How `dripGroups` was computed; only if adaptive. */
+  /** How an adaptive `dripGroups` was computed; only if adaptive. */
   drip?: DripWhy;
   /** Choice of `auto`; absent under the other policies. */
   auto?: AutoChoice;

@@ -7,7 +7,7 @@ import type { Integer } from './scalars';
 
 export const TAIL_POLICIES = ['wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency', 'auto'] as const;
 /**
- * How a round treats its slowest groups (libs/policies/src/tail/README.md). `auto` chooses one of the others for each
+ * How a round treats its slowest groups (libs/policies/src/tail/README.md). `auto` chooses another policy for each
  * round, within bounds.
  */
 export type TailPolicyName = (typeof TAIL_POLICIES)[number];
@@ -16,14 +16,15 @@ export const AUTO_BOUNDS = ['maxOffPolicyShare', 'maxVersionSpan', 'maxLengthBia
 export type AutoBound = (typeof AUTO_BOUNDS)[number];
 export const AUTO_REASONS = ['unknown', 'best', 'step', 'predicted', 'measured', 'late'] as const;
 /**
- * Why `auto` chose a policy. `unknown`: too few groups are closed to predict anything, so it waits. `best`: it is the
- * best that keeps the bounds. `step`: it is on the way to the best. `predicted`: the last choice would break a bound.
- * `measured`: the ledger of the job breaks a bound, so it goes back. `late`: the replays took too long, so it chose
- * among `wait`, its last choice and the candidates nearest to that choice.
+ * Why `auto` chose a policy. `unknown`: too few groups are closed for a prediction, so the choice is `wait`. `best`:
+ * the choice is the best policy that keeps the bounds. `step`: the choice is a step towards the best policy.
+ * `predicted`: the last choice would break a bound. `measured`: the ledger of the job breaks a bound, so the choice is
+ * a step back. `late`: the replays took too long, so only `wait`, the last choice and the nearest candidates were
+ * compared.
  */
 export type AutoReason = (typeof AUTO_REASONS)[number];
 export const CHOICE_MODES = ['fixed', 'adaptive'] as const;
-/** `fixed`: the given number. `adaptive`: the given number is the initial value. */
+/** `fixed`: the policy uses the given number. `adaptive`: the given number is the initial value. */
 export type ChoiceMode = (typeof CHOICE_MODES)[number];
 export const CUT_SEMANTICS = ['keep', 'discard'] as const;
 /** Whether the tokens of cut samples are kept. */
@@ -34,9 +35,9 @@ export const EQUAL_REWARDS = ['keep', 'exclude', 'replace'] as const;
 export type EqualRewards = (typeof EQUAL_REWARDS)[number];
 
 export const WASTE_REASONS = [
-  /** Tokens of cut samples, under a policy that discards them. */
+  /** Tokens of cut samples, under a policy that discards these tokens. */
   'cut',
-  /** Tokens of finished samples whose group was not accepted, under a policy that discards them. */
+  /** Tokens of finished samples of groups that were not accepted, under a policy that discards these tokens. */
   'unaccepted',
   /** Tokens of surplus samples. */
   'surplus',
@@ -53,7 +54,7 @@ export const WASTE_REASONS = [
   'missing',
   /** Tokens of samples that exceeded their `timeoutMs`. */
   'timeout',
-  /** Tokens of accepted groups that are not trained, as their rewards are equal. */
+  /** Tokens of accepted groups that are not trained, because their rewards are equal. */
   'equal-rewards',
 ] as const;
 /** Reason for which tokens were thrown away (docs/protocol, section `What a policy costs`). */
@@ -61,19 +62,20 @@ export type WasteReason = (typeof WASTE_REASONS)[number];
 
 export const DISPATCH_ORDERS = ['arrival', 'longest-first', 'probe-first'] as const;
 /**
- * Order in which requests of new groups are claimed. `arrival`: as submitted. `longest-first`: by the prompt memory;
- * unknown prompts count with their whole budget. `probe-first`: one sample of each unknown prompt first, whose length
- * is then assumed for its siblings (Seer); otherwise longest first.
+ * Order in which requests of new groups are claimed. `arrival`: in the order of submission. `longest-first`: the
+ * longest expected samples first, by the prompt memory; unknown prompts count with their whole budget. `probe-first`:
+ * one sample of each unknown prompt first, then longest first; the other samples of the prompt are expected to be as
+ * long as the first (Seer).
  */
 export type DispatchOrder = (typeof DISPATCH_ORDERS)[number];
 
 const FINITE = { allowNaN: false, allowInfinity: false };
 
-/** The tail policy of a round, as data. libs/policies/src/tail describes which fields can be combined. */
+/** The tail policy of a round. libs/policies/src/tail/README.md describes the valid combinations of fields. */
 export class TailPolicy {
   /** How the round treats its slowest groups. */
   @IsIn(TAIL_POLICIES) name!: TailPolicyName;
-  /** Launched groups / needed groups, at least 1. Needed by all policies but `wait` and `auto`. */
+  /** Launched groups / needed groups, at least 1. Required, except for `wait` and `auto`. */
   @IsOptional() @IsNumber(FINITE) @Min(1) @Max(16) overProvision?: number;
   /**
    * `adaptive`: computed from the lengths of the last steps, by domain, starting at `overProvision`.
@@ -81,16 +83,15 @@ export class TailPolicy {
    */
   @IsOptional() @IsIn(CHOICE_MODES) overProvisionMode?: ChoiceMode;
   /**
-   * Launched samples / samples of a group, at least 1: the first samples to finish are trained, the others are dropped.
+   * Launched samples / samples of a group, at least 1. The first samples to finish are trained, the others are dropped.
    * @default 1
    */
   @IsOptional() @IsNumber(FINITE) @Min(1) @Max(16) sampleOverProvision?: number;
-  /**
-   * Whether the tokens of cut samples are kept; `regenerate` discards them, all other policies keep them by default.
-   */
+  /** Whether the tokens of cut samples are kept. Default: `discard` for `regenerate`, `keep` for all other policies. */
   @IsOptional() @IsIn(CUT_SEMANTICS) onCut?: CutSemantics;
   /**
-   * `drip`: groups each round takes from the long-tail queue; default: as many as the round launches beyond its need.
+   * For `drip`: groups that each round takes from the long-tail queue; default: as many as the round launches beyond
+   * its need.
    */
   @IsOptional() @IsWithin(1, LIMITS.groupsPerRound) dripGroups?: Integer;
   /**
@@ -99,17 +100,17 @@ export class TailPolicy {
    */
   @IsOptional() @IsIn(CHOICE_MODES) dripMode?: ChoiceMode;
   /**
-   * For `drip`: a place is reserved for each taken group, so it is not cut again. Default: true if `dripMode` is
-   * adaptive or there are `domainQuotas`.
+   * For `drip`: true reserves a place for each taken group, so that the group is not cut again. Default: true with an
+   * adaptive `dripMode` or with `domainQuotas`.
    */
   @IsOptional() @IsBoolean() dripReserved?: boolean;
   /** For `fixed-concurrency`: maximum requests of the round that workers have at the same time. */
   @IsOptional() @IsWithin(1, 1_000_000) concurrency?: Integer;
-  /** Groups of each domain in a whole step; other domains share the rest. */
+  /** Groups of each named domain in a whole step. All other domains share the rest. */
   @IsOptional() @IsObject() domainQuotas?: Record<string, Integer>;
   /**
-   * Tokens that fit into the KV caches of the engines for this job; limits adaptive over-provision. Default: the sum
-   * that the engines of the pool report; no limit if one of them reports nothing.
+   * Tokens of this job that fit into the KV caches of the engines; limits an adaptive over-provision. Default: the sum
+   * over the reports of all engines of the pool; no limit if one engine reports nothing.
    */
   @IsOptional() @IsCounter(1) fleetKvTokens?: Integer;
 
@@ -119,20 +120,20 @@ export class TailPolicy {
    */
   @IsOptional() @IsIn(DISPATCH_ORDERS) dispatchOrder?: DispatchOrder;
 
-  /** A group with this many cuts is taken next and not cut again. */
+  /** Maximum cuts of a group. After the last cut, the group is in the next round and is not cut again. */
   @IsOptional() @IsCounter(1) maxCuts?: Integer;
-  /** A group is taken at most this many steps after its first step, and not cut again. */
+  /** Maximum steps from the first step of a group to the round that trains it. That round does not cut the group. */
   @IsOptional() @IsCounter(1) maxAgeSteps?: Integer;
   /** Maximum weight versions between the oldest token of a group and the round that ends it. Under `auto`: 2. */
   @IsOptional() @IsCounter(0) maxVersionSpan?: Integer;
   /**
-   * Maximum share: tokens of groups from earlier rounds / expected tokens of the batch. `auto` keeps it by its choice,
-   * and throws no token away for it.
+   * Maximum share: tokens of groups from earlier rounds / expected tokens of the batch. `auto` keeps this bound by its
+   * choice, without throwing tokens away.
    */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxOffPolicyShare?: number;
   /**
-   * For `auto`: how much the mean length of trained samples may differ from the mean length of all samples started, as
-   * a share. Absent: no policy is chosen that throws tokens of cut samples away, so that nothing is biased.
+   * For `auto`: maximum difference between the mean lengths of trained and of started samples, as a share. Absent:
+   * `auto` chooses no policy that throws tokens of cut samples away, so the lengths are not biased.
    */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxLengthBias?: number;
   /**
@@ -143,56 +144,59 @@ export class TailPolicy {
   /** Maximum share: groups of the long-tail queue / groups of the batch, while there are new groups. */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxLongtailShare?: number;
   /**
-   * Time after which the round completes with its accepted groups, milliseconds; absent = never. Overrides all bounds.
+   * Time after which the round completes with the groups accepted so far, milliseconds; absent = never. Overrides all
+   * bounds.
    */
   @IsOptional() @IsCounter(1) deadlineMs?: Integer;
   /**
-   * If accepted + live < needed: wait for replacements, or accept fewer groups.
+   * What a round does when too few groups are left: wait for other groups (`replace`), or complete with fewer
+   * (`accept-fewer`).
    * @default 'replace'
    */
   @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
   /**
-   * Groups of more than one sample whose rewards are all equal (`round.reward`): GRPO learns nothing from them.
-   * `keep`: they are trained. `exclude`: they are not, so the step trains fewer groups. `replace`: another group takes
-   * the place of each, so the step trains exactly its groups (dynamic sampling of DAPO); the round completes when the
-   * rewards of all its groups are reported. If there is no other group, it is trained.
+   * Groups of more than one sample whose rewards are all equal (`round.reward`): GRPO learns nothing from them. `keep`:
+   * such groups are trained. `exclude`: such groups are not trained, so the step trains fewer groups. `replace`:
+   * another group takes the place of each such group (dynamic sampling of DAPO), and the round completes when all
+   * rewards are reported; a group is trained if no other group is left.
    * @default 'keep'
    */
   @IsOptional() @IsIn(EQUAL_REWARDS) equalRewards?: EqualRewards;
   /**
-   * For `equalRewards` `replace`: groups that one round replaces; all further groups with equal rewards are trained.
-   * Default: nine for each group the step trains.
+   * For `equalRewards` `replace`: maximum groups that one round replaces. Further groups with equal rewards are
+   * trained. Default: nine for each group that the step trains.
    */
   @IsOptional() @IsWithin(1, LIMITS.groupsPerRound) maxReplacedGroups?: Integer;
   /**
-   * Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of `offPolicyShare`,
-   * `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and `maxCuts`; under `auto` also of
-   * `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste` (`maxWaste` counts the waste of the tail policy; a
-   * given bound of `wasteShare` counts all waste).
+   * Bounds of the ledger. An alarm is raised when a value is near or over its bound. Defaults: `offPolicyShare` =
+   * `maxOffPolicyShare`, `versionSpan` = `maxVersionSpan`, `cutsPerGroup` = `maxCuts`; under `auto` also `lengthBias` =
+   * `maxLengthBias` and `wasteShare` = `maxWaste`. `maxWaste` counts only the waste of the tail policy; a given
+   * `wasteShare` counts all waste.
    */
   @IsOptional() @ValidateNested() @Type(() => LedgerBounds) alarms?: LedgerBounds;
   /**
-   * Different servers that may fail one request, one after the other without a further token, before it fails for good;
-   * a server that has restarted is another one. While more than half of the servers fail other prompts too, no failure
-   * counts. The same servers may fail it again for REQUEST_FAILURE_DEADLINE_MS of the coordinator.
+   * Number of different servers that may fail one request without a new token before the request fails for good. A
+   * restarted server counts as a different server. No failure counts while more than half of the servers fail other
+   * prompts too. The same servers may fail the request again for REQUEST_FAILURE_DEADLINE_MS of the coordinator.
    * @default 3
    */
   @IsOptional() @IsWithin(0, 1_000) maxFailures?: Integer;
   /**
-   * Attempts of one request that may return unfinished for other reasons (its engine or worker dropped it, no server, a
-   * full payload store, ...) before it fails for good. Cuts, moves and weight changes do not count.
+   * Number of attempts of one request that may return unfinished for other reasons (for example an expired worker, no
+   * server, a full payload store) before the request fails for good. Cuts, moves and changes of weights do not count.
    * @default 1000
    */
   @IsOptional() @IsWithin(0, 1_000_000) maxReturns?: Integer;
 }
 
-/** Rules that the transitions of a round depend on, computed once from its policy when it is opened. */
+/** Rules of a round for transitions, computed from the policy when the round is opened. */
 export interface RoundRules {
   onCut: CutSemantics;
-  /** A place is reserved for every group taken. */
+  /** True if every taken group has a reserved place. */
   reservesTaken: boolean;
   /**
-   * Launched samples / samples of a group; 1 in a long round and under `wait`: groups of the queue are trimmed to it.
+   * Launched samples / samples of a group. In a long round and under `wait` the ratio is 1, and groups of the queue
+   * lose surplus samples.
    */
   sampleOverProvision: number;
   /** Requests that workers may have at once; 0 = any number. */
@@ -200,7 +204,7 @@ export interface RoundRules {
   maxFailures: number;
   maxReturns: number;
   acceptsFewer: boolean;
-  /** 0 = no such bound (a version span of 0 is -1). */
+  /** Maximum cuts of a group; 0 = no bound. `maxAgeSteps` has 0 and `maxVersionSpan` has -1 for no bound. */
   maxCuts: number;
   maxAgeSteps: number;
   maxVersionSpan: number;

@@ -1,6 +1,6 @@
 /**
- * The first `most` characters of a text, counted in code points, so that no character is cut in two. Half a surrogate
- * pair becomes U+FFFD: neither Redis nor most JSON parsers take one.
+ * Returns the first `most` characters of a text, counted in code points, so that no character is cut in two. Half a
+ * surrogate pair becomes U+FFFD, because Redis and most JSON parsers refuse halves.
  */
 export function cutText(text: string, most: number): string {
   if (text.length <= most) return text.toWellFormed();
@@ -10,7 +10,10 @@ export function cutText(text: string, most: number): string {
     .join('');
 }
 
-/** Sorts texts by their UTF-16 code units. Other values do not compile: `sort()` would compare their texts. */
+/**
+ * Sorts texts by their UTF-16 code units. Values of other types do not compile, because `sort()` would compare them as
+ * texts.
+ */
 export function sortTexts<Text extends string>(texts: Iterable<Text>): Text[] {
   return [...texts].sort();
 }

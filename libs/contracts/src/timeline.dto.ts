@@ -8,15 +8,15 @@ import { IsCorrelationId, IsCounter, IsId } from './rules';
 import type { Integer, RequestId, RoundId } from './scalars';
 
 /**
- * `round.timeline`: the events that explain the time of a round, oldest first: events of the round and of its requests
- * (`request.finished` and `attempt.ended` have the times of each attempt), and changes of weights meanwhile with the
- * pauses of engines for them. They are read from the stream of events, which keeps them for EVENTS_STREAM_MAX_AGE_MS
- * and within EVENTS_STREAM_MAX_BYTES. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND; UNAVAILABLE without JetStream.
+ * `round.timeline`: events that explain the time of a round, oldest first: events of the round and its requests, and
+ * changes of weights with pauses of engines during the round. `request.finished` and `attempt.ended` have the times of
+ * each attempt. The stream of events keeps events for EVENTS_STREAM_MAX_AGE_MS and up to EVENTS_STREAM_MAX_BYTES.
+ * Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND; UNAVAILABLE without JetStream.
  */
 export class RoundTimelineRequest extends JobRequest {
   /** A round of `round.list`. */
   @IsId() roundId!: RoundId;
-  /** Only the events of this request: its history in the round. */
+  /** Only events of this request. */
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
   /** Cursor of the previous page, or `position` of the last page. */
   @IsOptional() @IsCounter(1) cursor?: Integer;
@@ -24,17 +24,20 @@ export class RoundTimelineRequest extends JobRequest {
 export interface RoundTimelineReply {
   /** The events of the page. */
   events: PoolEvent[];
-  /** Events of the pool that are missing in the stream between the events of this page; the timeline may lack them. */
+  /**
+   * Number of events of the pool that the stream has lost between the events of this page. Events of the round may be
+   * among the lost events.
+   */
   missingEvents: Integer;
-  /** Send this for the next page; absent on the last page. */
+  /** Cursor of the next page; absent on the last page. */
   cursor?: Integer;
-  /** On the last page: the cursor of a later call that returns only newer events; absent if there is no event yet. */
+  /** On the last page: cursor for a later call, which returns only newer events; absent if there is no event yet. */
   position?: Integer;
 }
 
 /**
- * `job.frontier`: speed and cost of the last steps of a job, and the speed and cost of other tail policies on the same
- * samples. Errors: JOB_NOT_FOUND.
+ * `job.frontier`: speed and cost of the last steps of a job, and of other tail policies with the same samples. Errors:
+ * JOB_NOT_FOUND.
  */
 export class JobFrontierRequest extends JobRequest {}
 /** Speed and cost. Shares are 0 to 1. */
@@ -52,24 +55,24 @@ export interface FrontierStep extends FrontierCost, Pick<RoundStatus, 'roundId' 
 export interface FrontierWhatIf extends FrontierCost {
   /** The policy. */
   policy: TailPolicyName;
-  /** Launched / needed groups; for the policy of the job, the value of its last round. */
+  /** Launched / needed groups; for the policy of the job: of the last round. */
   overProvision: number;
-  /** The policy that the job had. Under `auto`, each step is replayed with the choice for its round. */
+  /** True for the policy of the job. Under `auto`, each step is replayed with the choice for its round. */
   isOwn: boolean;
   /** Steps in which the policy trains the recorded samples. */
   steps: Integer;
 }
 export interface JobFrontierReply {
-  /** The last steps that are trained, oldest first; at most 16. */
+  /** The last trained steps, oldest first; at most 16. */
   steps: FrontierStep[];
   /**
-   * The recorded samples under the policy of the job and others, within the bounds of the job that pin groups; empty if
-   * there are fewer than two steps of them, or under `fixed-concurrency`, which needs a model of the servers. Seconds
-   * are scaled so that the simulated steps of the policy of the job take as long as the recorded ones.
+   * The recorded samples under the policy of the job and under other policies, within the bounds of the job that pin
+   * groups. Empty for fewer than two steps of samples, and under `fixed-concurrency`, which needs a model of the
+   * servers. Seconds are scaled: with the policy of the job, simulated steps take as long as recorded steps.
    */
   whatIf: FrontierWhatIf[];
   /** Groups that were replayed, all with the same number of samples. */
   recordedGroups: Integer;
-  /** Groups of which not all samples are recorded; they are left out. */
+  /** Groups that were left out, because some of their samples are not recorded. */
   partialGroups: Integer;
 }

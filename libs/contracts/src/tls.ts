@@ -1,24 +1,22 @@
-/** How TLS to NATS or Redis is spoken, as `node:tls` takes it. Texts in PEM. */
+/** Options of `node:tls` for connections to NATS or Redis. Texts are PEM. */
 export interface TlsSettings {
-  /**
-   * Certificates of the authorities that may have signed the certificate of the server; default: all that Node trusts.
-   */
+  /** Certificates of the authorities that may sign the certificate of the server; default: the authorities of Node. */
   ca?: string;
-  /** Certificate and key of this client, for a server that wants one. */
+  /** Certificate of this client, with `key`, for a server that requires a client certificate. */
   cert?: string;
   key?: string;
-  /** Name that the server's certificate must hold, and that it is asked for (SNI); default: the host of the address. */
+  /** Name in the certificate of the server, also sent as SNI; default: the host of the address. */
   servername?: string;
 }
 
 export const NO_TLS_ADVICE = 'it does not support TLS, but the address requires it';
 
-/** Codes of Node that refuse a certificate: its chain, its dates. */
+/** Error codes of Node for a certificate with a wrong chain or date. */
 const CHAIN = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_|CA_|INVALID_CA|PATH_LENGTH_|CRL_|ERROR_IN_CERT)/;
 
 /**
- * Why TLS did not come about, and which setting helps; undefined for an error that is none of TLS. Trying again does
- * not help.
+ * Returns why a TLS handshake failed, and which setting to change; undefined for other errors. A repeat of the
+ * handshake does not help.
  * @param settings first part of the names of the settings, e.g. `NATS_TLS`
  */
 export function tlsAdvice(error: unknown, settings: string): string | undefined {

@@ -2,13 +2,13 @@ import type { Role } from './admin.dto';
 import { type OperationName, OPERATIONS } from './operations';
 import { ROUTES } from './routes';
 
-/** A trainer also aborts requests, and reads failed groups, and the segments that do not fit a page of results. */
+/** Names of the operations that a trainer calls. */
 const OF_TRAINERS = /^(round|weights|longtail|payload|job|group)\.|^request\.(abort|segments)$/;
 const names = (Object.keys(OPERATIONS) as OperationName[]).filter((name) => OF_TRAINERS.test(name));
 
 /**
- * The operations that the gateway also serves over HTTP, with the lowest role that may call each: `admin` if a route of
- * admin-api for it has that role, otherwise `trainer`.
+ * Operations that the gateway serves over HTTP, each with the lowest role that may call it: `admin` if a route of
+ * admin-api for the operation requires `admin`, otherwise `trainer`.
  */
 export const TRAINER_OPERATIONS: ReadonlyMap<OperationName, Role> = new Map(
   names.map((name) => {

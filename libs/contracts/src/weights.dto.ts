@@ -7,28 +7,32 @@ import type { Epoch, Integer, JobId, Stamp } from './scalars';
 
 export const WEIGHT_SYNC_MODES = ['abort', 'wait', 'keep'] as const;
 /**
- * Treatment of running requests during a change of weights. `abort`: they are stopped with their tokens and run again
- * afterwards; `wait`: they are awaited; `keep`: they continue, and their tokens are from both versions
- * (`toWeightVersion` of the segment).
+ * Treatment of running requests during a change of weights. `abort`: requests are stopped, keep their tokens, and
+ * continue afterwards. `wait`: the change waits for the requests. `keep`: requests continue, with tokens of both
+ * versions (`toWeightVersion` of the segment).
  */
 export type WeightSyncMode = (typeof WEIGHT_SYNC_MODES)[number];
 
 /**
- * `weights.begin`: stops leases and claims until `weights.commit`, `weights.rollback` or the deadline, which rolls
- * back. At the deadline requests that run are stopped, with their tokens, and the weights of servers that were not
- * reported since the begin are unknown: such servers take no leases until they are reported. A repeat with the same
- * syncId extends the deadline, for a load that makes progress. Acquires and claims are answered POOL_PAUSED: at once,
- * or after their `waitMs`.
+ * `weights.begin`: stops leases and claims until `weights.commit`, `weights.rollback` or the deadline. Acquires and
+ * claims are answered POOL_PAUSED, at once or after `waitMs`. A repeat with the same syncId extends the deadline, for a
+ * load that makes progress.
+ *
+ * The deadline rolls back: running requests are stopped and keep their tokens. A server that was not reported during
+ * the change then has unknown weights, and takes no leases until its weight version is reported.
  */
 export class BeginWeightsRequest {
-  /** Id of the change, for idempotency: a repeat returns its present state, and may make its deadline later. */
+  /**
+   * Id of the change, for idempotency: a repeat returns the present state of the change, and may make the deadline
+   * later.
+   */
   @IsId() syncId!: string;
   /** Version of the new weights; not below the version of the pool. */
   @IsWithin(0, 1_000_000_000) version!: Integer;
   /** Treatment of running requests. */
   @IsIn(WEIGHT_SYNC_MODES) mode!: WeightSyncMode;
   /**
-   * Time until the rollback, milliseconds; in a repeat from the repeat on.
+   * Time until the rollback, milliseconds, from this call on.
    * @default 120000
    */
   @IsOptional() @IsWithin(1_000, 3_600_000) deadlineMs?: Integer;
@@ -37,7 +41,7 @@ export class BeginWeightsRequest {
    * @default 0
    */
   @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
-  /** With `trainerEpoch`: only this trainer, or a trainer that took the job over, may end the change. */
+  /** Job of the trainer, with `trainerEpoch`: only the present trainer of the job may end the change. */
   @IsOptional() @IsId() job?: JobId;
   /** Epoch of the trainer of `job`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
@@ -48,18 +52,19 @@ export class BeginWeightsRequest {
 class EndWeightsRequest {
   /** The change of weights. */
   @IsId() syncId!: string;
-  /** Epoch of the trainer of the job; absent: the epoch that began the change. */
+  /** Epoch of the trainer of the job; absent: the epoch of `weights.begin`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
   /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /**
- * `weights.commit`: the engines have the new weights. Servers that do not report the version are `quarantined` until
- * they do; the replies of their heartbeats have `requiredWeightVersion`.
+ * `weights.commit`: ends a change after the engines have loaded the new weights. A server that does not report the new
+ * version is `quarantined` until it does, and finds `requiredWeightVersion` in the replies of its heartbeats.
  */
 export class CommitWeightsRequest extends EndWeightsRequest {}
 /**
- * `weights.rollback`: the pool resumes with its previous weights; servers that report the new ones are `quarantined`.
+ * `weights.rollback`: ends a change, and the pool resumes with its previous weights. Servers that report the new
+ * weights are `quarantined`.
  */
 export class RollbackWeightsRequest extends EndWeightsRequest {}
 
@@ -73,23 +78,23 @@ export interface WeightSync {
   version: Integer;
   /** Treatment of running requests. */
   mode: WeightSyncMode;
-  /** Version of the pool before; 0 before its first. */
+  /** Weight version of the pool before the change; 0 before the first change. */
   fromVersion: Integer;
   /** State of the change. */
   state: 'begun' | 'committed' | 'rolled-back';
-  /** Start, time of Redis, milliseconds, as the next two. */
+  /** Start of the change, time of Redis, milliseconds. */
   startedAtMs: Integer;
-  /** Time of the automatic rollback. */
+  /** Time of the automatic rollback, time of Redis, milliseconds. */
   deadlineAtMs: Integer;
-  /** End; absent before. */
+  /** End of the change, time of Redis, milliseconds; absent before. */
   endedAtMs?: Integer;
-  /** Why it ended: `asked` or `deadline`. */
+  /** Why the change ended: `asked` or `deadline`. */
   reason?: string;
-  /** Leases, that is requests in flight. 0 = quiesced. */
+  /** Leases in flight; 0 = quiesced. */
   running: Integer;
-  /** Servers that take leases, or will when the pool resumes. */
+  /** Servers that take leases now, or when the pool resumes. */
   servers: Integer;
-  /** How many of `servers` report the version of the change. */
+  /** Number of `servers` that report the version of the change. */
   confirmedServers: Integer;
 }
 /** Reply of `weights.begin`, `weights.commit` and `weights.rollback`. */
@@ -97,7 +102,7 @@ export interface WeightSyncReply extends WeightSync, StampedReply {}
 
 /** `weights.status`: state of the present change, or of `syncId`; with `cursor` also one page of servers. */
 export class WeightsStatusRequest {
-  /** A change; available for an hour after its end. */
+  /** Id of a change, which is available for an hour after its end. */
   @IsOptional() @IsId() syncId?: string;
   /** `0` for the first page, then the cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
@@ -106,11 +111,11 @@ export class WeightsStatusRequest {
 }
 /** One server during a change of weights. */
 export interface WeightServer extends ServerName, Pick<ServerStatus, 'weightVersion' | 'inflight'> {
-  /** No request is in flight on it. */
+  /** True if no request is in flight on the server. */
   quiesced: boolean;
-  /** The engine is paused for a change of weights. Only for engines that can be paused. */
+  /** True if the engine is paused for a change of weights; false for an engine that cannot be paused. */
   paused: boolean;
-  /** The server reports the coming version, or, without a change, the version of the pool. */
+  /** True if the server reports the version of the change or, without a change, the version of the pool. */
   confirmed: boolean;
   /** The weights of the server are unknown, so it takes no leases until its version is reported. */
   weightsUnknown?: true;
@@ -119,7 +124,7 @@ export interface WeightServer extends ServerName, Pick<ServerStatus, 'weightVers
 export interface WeightsStatusReply extends StampedReply, PageReply {
   /** Last committed version; absent before the first commit. */
   version?: Integer;
-  /** The present change, or the requested one; absent without one. */
+  /** The requested change, or the present change; absent if there is none. */
   sync?: WeightSync;
   /** One page of servers; empty without `cursor`. */
   servers: WeightServer[];

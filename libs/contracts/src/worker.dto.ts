@@ -14,9 +14,9 @@ import {
 } from './rules';
 import type { AttemptId, Epoch, Integer, LeaseId, RequestId, ServerId, WorkerId } from './scalars';
 
-/** `worker.register`: starts a new epoch; the previous one expires with all its leases and attempts. */
+/** `worker.register`: starts a new epoch of a worker. The previous epoch expires with all its leases and attempts. */
 export class RegisterWorkerRequest {
-  /** Id of the worker, chosen by the worker; the same after restarts. */
+  /** Id of the worker, chosen by the worker, and the same after restarts. */
   @IsWorkerId() workerId!: WorkerId;
   /** Id of the registration, for idempotency: a repeat gets the same epoch. */
   @IsId() registrationId!: string;
@@ -27,7 +27,7 @@ export class RegisterWorkerRequest {
   @IsOptional() @IsWithin(500, 3_600_000) ttlMs?: Integer;
 }
 export interface RegisterWorkerReply {
-  /** Send this with every later call of the worker. */
+  /** Epoch of the worker. The worker sends the epoch with every later call. */
   workerEpoch: Epoch;
   /** Time without a heartbeat after which the epoch expires, milliseconds. */
   ttlMs: Integer;
@@ -35,44 +35,50 @@ export interface RegisterWorkerReply {
   serverTimeMs: Integer;
 }
 
-/** Tokens that the calls of a worker get from one server: a better sign of life than the health of its engine. */
+/** Tokens that a worker receives from one server. Tokens show better than a probe that the engine works. */
 export class ServerSigns {
   /** The server. */
   @IsId() serverId!: ServerId;
   /** Epoch of the server, as in the leases of the calls. */
   @IsEpoch() epoch!: Epoch;
-  /** Tokens received since the heartbeat before. */
+  /** Tokens received since the previous heartbeat. */
   @IsCounter(0) tokens!: Integer;
-  /** Time in which streams of the worker have run since their last token, milliseconds; 0 if tokens were received. */
+  /**
+   * Time that streams of the worker have run since the last token of the server, milliseconds; 0 if tokens were
+   * received.
+   */
   @IsCounter(0) silentMs!: Integer;
-  /** Tokens of the longest prompt among the streams without a token: its processing explains a silence. */
+  /** Tokens of the longest prompt among the streams without a token. A long prefill explains a silence. */
   @IsOptional() @IsCounter(0) contextTokens?: Integer;
 }
 /** `worker.heartbeat`: renews all leases and attempts of the epoch. FENCED if the epoch has expired. */
 export class WorkerHeartbeatRequest extends WorkerRequest {
   /** Number of leases that the worker holds. */
   @IsCounter(0) leaseCount!: Integer;
-  /** Sum of the sequences of their leaseIds, modulo 2^40. */
+  /** Sum of the sequences of the leaseIds, modulo 2^40. */
   @IsCounter(0) leaseDigest!: Integer;
   /** Number of attempts (claimed or running requests) of the worker. */
   @IsCounter(0) attemptCount!: Integer;
-  /** Servers on which the worker has streams; of more than fit, others in each heartbeat. */
+  /** Servers on which the worker has streams. If there are too many, each heartbeat has different servers. */
   @IsOptional() @IsListOf(() => ServerSigns, LIMITS.page) servers?: ServerSigns[];
 }
-/** Counts in Redis; on a lasting mismatch, page through `worker.sync`. */
+/** Counts in Redis. If they keep differing from the counts of the worker, page through `worker.sync`. */
 export interface WorkerHeartbeatReply extends Pick<RegisterWorkerReply, 'ttlMs' | 'serverTimeMs'> {
   /** Leases of the worker in Redis. */
   leaseCount: Integer;
-  /** Sum of the sequences of their leaseIds, modulo 2^40. */
+  /** Sum of the sequences of the leaseIds, modulo 2^40. */
   leaseDigest: Integer;
   /** Attempts of the worker in Redis. */
   attemptCount: Integer;
   /**
-   * If it has changed, Redis was restarted or has lost its last changes, and may have lost leases: page through
-   * `worker.sync`, even if the counts agree.
+   * Pool generation. Another generation shows that Redis was restarted or set back and may have lost leases: then page
+   * through `worker.sync`, even if the counts agree.
    */
   generation: string;
-  /** Page through `worker.sync` now, even if the counts agree: a server is being reconciled (`server.reconcile`). */
+  /**
+   * Page through `worker.sync` now, even if the counts agree, because a server is being reconciled
+   * (`server.reconcile`).
+   */
   syncAsked?: boolean;
 }
 
@@ -85,19 +91,19 @@ export class SyncWorkerRequest extends WorkerRequest {
 }
 /** A lease or an attempt of a worker. */
 export interface HeldItem {
-  /** leaseId, or requestId. */
+  /** Id of the lease, or of the request of the attempt. */
   id: string;
-  /** Set with a requestId. */
+  /** The attempt; absent for a lease. */
   attempt?: AttemptId;
   /** Time of the grant or claim, milliseconds since 1970. */
   sinceMs: Integer;
 }
 export interface SyncWorkerReply extends PageReply {
-  /** leaseIds with the time of the grant, or requestIds (`attempt` set) with the time of the claim. */
+  /** The leases or attempts of the page. */
   items: HeldItem[];
 }
 
-/** `worker.deregister`: ends the epoch at once; its leases and attempts are returned. */
+/** `worker.deregister`: ends the epoch at once. The leases and attempts of the epoch are returned. */
 export class DeregisterWorkerRequest extends WorkerRequest {}
 export interface DeregisterWorkerReply {
   /** False if the epoch had ended before. */
@@ -116,14 +122,14 @@ export interface AbortedAttempt {
   attempt: AttemptId;
 }
 /**
- * `worker.<workerId>.abort`, sent to the worker, at least once: stop these attempts on their engines and end them with
- * `request.fail`; stop the calls under these leases on their engines and end them with `lb.release`.
+ * `worker.<workerId>.abort`, sent to the worker at least once. The worker stops the attempts on their engines and ends
+ * them with `request.fail`. The worker also stops the calls of the leases, and ends the leases with `lb.release`.
  */
 export class AbortAttemptsCommand {
   @IsEpoch() workerEpoch!: Epoch;
   /**
-   * Why: its group was `cut` or the weights of the pool change (`cut` too: continue with the tokens), it was aborted
-   * (`abort`), it is being moved (`move`), or its worker epoch has `expired`.
+   * Reason of the command. `cut`: the group was cut, or the weights of the pool change. `abort`: the request was
+   * aborted. `move`: the request is being moved. `expired`: the worker epoch has expired.
    */
   @IsIn(['cut', 'abort', 'move', 'expired']) cause!: 'cut' | 'abort' | 'move' | 'expired';
   /** The attempts. */
@@ -137,9 +143,9 @@ export class MovedLease extends MoveTarget {
   @IsCorrelationId() leaseId!: LeaseId;
 }
 /**
- * `worker.<workerId>.move`, sent to a caller that only routes: end these calls with their tokens, move their leases
- * with `lb.transfer`, and continue on the new servers. Release a call that ends before as usual. The command is
- * repeated until the lease has moved or ended, or until the deadline.
+ * `worker.<workerId>.move`, sent to a caller that only routes. The caller stops the calls of the leases and keeps the
+ * tokens, moves the leases with `lb.transfer`, and continues on the new servers. A call that ends before is released as
+ * usual. The command is repeated until the lease has moved or ended, or until the deadline.
  */
 export class MoveLeasesCommand {
   @IsEpoch() workerEpoch!: Epoch;

@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
 class AbortAttemptsCommand(TypedDict):
-    """`worker.<workerId>.abort`, sent to the worker, at least once: stop these attempts on their engines
-    and end them with `request.fail`; stop the calls under these leases on their engines and end them
-    with `lb.release`.
+    """`worker.<workerId>.abort`, sent to the worker at least once. The worker stops the attempts on their
+    engines and ends them with `request.fail`. The worker also stops the calls of the leases, and ends
+    the leases with `lb.release`.
     """
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     cause: Literal["cut", "abort", "move", "expired"]
-    """Why: its group was `cut` or the weights of the pool change (`cut` too: continue with the tokens), it
-    was aborted (`abort`), it is being moved (`move`), or its worker epoch has `expired`.
+    """Reason of the command. `cut`: the group was cut, or the weights of the pool change. `abort`: the
+    request was aborted. `move`: the request is being moved. `expired`: the worker epoch has expired.
     """
 
     attempts: list[AbortedAttempt]
@@ -37,7 +37,7 @@ class AbortRequestsReply(TypedDict):
     """Reply of `request.abort`."""
 
     cursor: NotRequired[int]
-    """Set if there are more: send the same body with this cursor."""
+    """Cursor of the next page, to be sent with the same body; absent on the last page."""
 
     abortId: str
     """Id of the abort, from the request."""
@@ -49,25 +49,25 @@ class AbortRequestsReply(TypedDict):
 class AbortRequestsRequest(TypedDict):
     """`request.abort`: stops the requests of exactly one selector: `requestIds`, `sessionId`, `groupId`
     (with `job`), `workerId`, `serverId`, `roundId` (with `job`), `job` alone, or `all`. Later requests
-    are not affected, except requests and groups that are named here and not known yet: they end
-    `dropped` if they are submitted within ten minutes. An acquire that waits for a server is answered
-    ABORTED. Later acquires are not affected, because a caller may use one requestId for all turns of a
-    trajectory, unless `refuseAcquiresMs` is given.
+    are not affected. Exception: an unknown request or group that the abort names ends `dropped` if a
+    trainer submits it within ten minutes. An acquire that waits for a server is answered ABORTED. Later
+    acquires are refused only with `refuseAcquiresMs`, because a caller may use one requestId for all
+    turns of a trajectory.
     """
 
     abortId: str
-    """Id of this abort, for idempotency; use the same for the next page and to read the result later."""
+    """Id of this abort, for idempotency. The same id reads the next page, and later the result."""
 
     requestIds: NotRequired[list[str]]
     """Requests of rounds, or requestIds of acquires by callers that only route."""
 
     refuseAcquiresMs: NotRequired[int]
-    """With `requestIds`: acquires of unknown requests are answered ABORTED for this long, milliseconds."""
+    """With `requestIds`: time in which acquires of unknown requests are answered ABORTED, milliseconds."""
 
     scope: NotRequired[AbortScope]
     """Scope of an abort by `requestIds`, `sessionId`, `workerId` or `serverId`. `sample`: only the
-    request; its group continues while it has `minSamples` others, otherwise it is dropped. `group`: the
-    whole group. Default: `abortScope` of the round.
+    request. A group with fewer than `minSamples` other samples is dropped. `group`: the whole group.
+    Default: `abortScope` of the round.
     """
 
     sessionId: NotRequired[str]
@@ -86,7 +86,7 @@ class AbortRequestsRequest(TypedDict):
     """The requests of this round; with `job`."""
 
     job: NotRequired[str]
-    """The job of `groupId` or `roundId`; alone: all its requests."""
+    """The job of `groupId` or `roundId`. Without both: all requests of the job."""
 
     all: NotRequired[Literal[True]]
     """All requests of the pool."""
@@ -95,7 +95,7 @@ class AbortRequestsRequest(TypedDict):
     """Wait at most this long for the confirmations of the page, milliseconds."""
 
     reason: NotRequired[str]
-    """Stored with the dropped requests."""
+    """Reason, which is stored with the dropped requests."""
 
     cursor: NotRequired[int]
     """Cursor of the previous page."""
@@ -105,13 +105,15 @@ class AbortRequestsRequest(TypedDict):
 
 
 class AbortResult(TypedDict):
-    """Result for one aborted request. Its tokens are kept as long as this answer."""
+    """Result for one aborted request. The tokens of the request are kept as long as this answer."""
 
     segments: NotRequired[list[Segment]]
-    """References of the tokens of ended attempts, in order."""
+    """Segments of ended attempts, in order."""
 
     segmentsFollow: NotRequired[Literal[True]]
-    """The segments do not fit this message, and `segments` is empty: read them with `request.segments`."""
+    """The segments do not fit this message, so `segments` is empty. Read the segments with
+    `request.segments`.
+    """
 
     requestId: str
     """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
@@ -119,16 +121,16 @@ class AbortResult(TypedDict):
     """
 
     outcome: Literal["aborted", "aborting", "already-finished", "not-found"]
-    """`aborted`: its worker has confirmed that the engine has stopped it, or no worker had it. `aborting`:
-    not confirmed yet; the command is repeated. `already-finished`: it had ended before. `not-found`:
-    the request is unknown.
+    """`aborted`: the worker has confirmed that the engine has stopped the request, or no worker had the
+    request. `aborting`: the worker has not confirmed yet, and the command is repeated.
+    `already-finished`: the request had ended before. `not-found`: the request is unknown.
     """
 
     tokenCount: NotRequired[int]
-    """Tokens of all attempts."""
+    """Tokens of all attempts of the request."""
 
     leaseId: NotRequired[str]
-    """Lease, if the caller only routes."""
+    """Lease of the request, for a caller that only routes."""
 
     unconfirmed: NotRequired[bool]
     """The worker has not confirmed within the deadline and had no lease: the request was ended without a
@@ -136,7 +138,7 @@ class AbortResult(TypedDict):
     """
 
     fenced: NotRequired[bool]
-    """The worker has not confirmed within the deadline: the epoch of its server was expired."""
+    """The worker has not confirmed within the deadline, so the epoch of the server was expired."""
 
 
 class AbortedAttempt(TypedDict):
@@ -148,8 +150,8 @@ class AbortedAttempt(TypedDict):
     """
 
     attempt: str
-    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts for
-    display; the whole text is compared. `0` for a request that was never claimed.
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
     """
 
 
@@ -157,16 +159,14 @@ class AbortedLease(TypedDict):
     """A lease of a caller that only routes."""
 
     leaseId: str
-    """Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same
-    acquireId.
-    """
+    """Id of a lease, `<sequence>.<acquireId>`. The sequence distinguishes leases with the same acquireId."""
 
     requestId: str
     """Request that the acquire named."""
 
 
 class Acceptance(TypedDict):
-    """Samples of one range of lengths."""
+    """How much the tail policy prefers samples of one range of lengths."""
 
     fromTokens: float
     """Shortest length of the range."""
@@ -175,7 +175,7 @@ class Acceptance(TypedDict):
     """End of the range, exclusive."""
 
     ratio: float
-    """Share of the trained samples / share of the started samples; weight a trained sample by the inverse."""
+    """Share of the trained samples / share of the started samples. Weight a trained sample by the inverse."""
 
 
 class AcquireItem(TypedDict):
@@ -187,16 +187,16 @@ class AcquireItem(TypedDict):
     """
 
     requestId: str
-    """For correlation only; a trajectory may use one requestId for all turns."""
+    """Request of the lease, for correlation only. A trajectory may use one requestId for all turns."""
 
     attempt: NotRequired[str]
-    """Attempt of a claimed request that the lease is for; `lb.leases` shows it."""
+    """Attempt of the claimed request, as `lb.leases` shows it."""
 
     sessionId: NotRequired[str]
-    """Turns of one session stay on one server."""
+    """Session of the acquire. Turns of one session stay on one server."""
 
     groupId: NotRequired[str]
-    """Siblings of one prompt, for spread or affinity."""
+    """Group of the request: the routing places samples of one group apart or together."""
 
     priority: NotRequired[int]
     """Priority among waiting acquires, from 0 (lowest) to 9."""
@@ -227,24 +227,27 @@ class AcquireItem(TypedDict):
     """Only a server that has all these labels."""
 
     needs: NotRequired[list[EngineFeature]]
-    """Only a server whose engine is not known to lack any of these features."""
+    """Required features: a server whose engine is known to lack one of these features is left out."""
 
     model: NotRequired[str]
-    """Only a server whose engine lists this model or adapter, or whose list is not known; no constraint
-    while the engines of the pool all list the same models. MODEL_NOT_FOUND when no server of the pool
-    has it.
+    """Model or adapter. A server whose engine is known not to list the model is left out. While all
+    engines of the pool list the same models, the model is no constraint. MODEL_NOT_FOUND when no server
+    of the pool has the model.
     """
 
     dpRank: NotRequired[int]
-    """Data-parallel rank of the session; stored with its binding and returned to later turns."""
+    """Data-parallel rank of the session. The rank is stored with the session and returned with later
+    leases.
+    """
 
     boundServerId: NotRequired[str]
-    """Server of the lease, if it can take the lease, regardless of session and policy; otherwise the usual
-    choice, with the branch `bound-unavailable`. The session is bound to the chosen server.
+    """Preferred server, which gets the lease regardless of session and policy. If this server cannot take
+    the lease, another one is chosen as usual, with the branch `bound-unavailable`. The session is bound
+    to the chosen server.
     """
 
     boundServerEpoch: NotRequired[str]
-    """Only this epoch of `boundServerId`."""
+    """Epoch of `boundServerId`: with another current epoch, the server is chosen as usual."""
 
     explain: NotRequired[bool]
     """Store and return the full snapshot of the decision."""
@@ -257,31 +260,29 @@ class AcquireManyReply(TypedDict):
     """Reply of `lb.acquire-many`."""
 
     servers: dict[str, GrantedServer]
-    """Each server named in `leases`, once."""
+    """The servers of `leases`, each once."""
 
     leases: list[Union[GrantedItem, RefusedItem]]
-    """In the order of the request; with `decision` for items with `explain`. `lb.decisions` has all
-    decisions.
-    """
+    """One answer for each acquire, in the order of the request."""
 
 
 class AcquireManyRequest(TypedDict):
-    """`lb.acquire-many`: many acquires, which never wait (waitMs of the items must be absent or 0). An
-    item without room in the reply is answered REPLY_FULL; `details.granted` is true if the caller holds
-    its lease, and the same item sent again returns the full answer.
+    """`lb.acquire-many`: many acquires, which never wait (`waitMs` of each item must be absent or 0). An
+    item for which the reply has no room is answered REPLY_FULL: send the item again for the full
+    answer. `details.granted` is true if the caller already holds the lease of the item.
     """
 
     workerId: str
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     acquires: list[AcquireItem]
-    """The acquires, each with another acquireId."""
+    """The acquires, each with a different acquireId."""
 
 
 class AcquireRequest(TypedDict):
@@ -293,16 +294,16 @@ class AcquireRequest(TypedDict):
     """
 
     requestId: str
-    """For correlation only; a trajectory may use one requestId for all turns."""
+    """Request of the lease, for correlation only. A trajectory may use one requestId for all turns."""
 
     attempt: NotRequired[str]
-    """Attempt of a claimed request that the lease is for; `lb.leases` shows it."""
+    """Attempt of the claimed request, as `lb.leases` shows it."""
 
     sessionId: NotRequired[str]
-    """Turns of one session stay on one server."""
+    """Session of the acquire. Turns of one session stay on one server."""
 
     groupId: NotRequired[str]
-    """Siblings of one prompt, for spread or affinity."""
+    """Group of the request: the routing places samples of one group apart or together."""
 
     priority: NotRequired[int]
     """Priority among waiting acquires, from 0 (lowest) to 9."""
@@ -333,24 +334,27 @@ class AcquireRequest(TypedDict):
     """Only a server that has all these labels."""
 
     needs: NotRequired[list[EngineFeature]]
-    """Only a server whose engine is not known to lack any of these features."""
+    """Required features: a server whose engine is known to lack one of these features is left out."""
 
     model: NotRequired[str]
-    """Only a server whose engine lists this model or adapter, or whose list is not known; no constraint
-    while the engines of the pool all list the same models. MODEL_NOT_FOUND when no server of the pool
-    has it.
+    """Model or adapter. A server whose engine is known not to list the model is left out. While all
+    engines of the pool list the same models, the model is no constraint. MODEL_NOT_FOUND when no server
+    of the pool has the model.
     """
 
     dpRank: NotRequired[int]
-    """Data-parallel rank of the session; stored with its binding and returned to later turns."""
+    """Data-parallel rank of the session. The rank is stored with the session and returned with later
+    leases.
+    """
 
     boundServerId: NotRequired[str]
-    """Server of the lease, if it can take the lease, regardless of session and policy; otherwise the usual
-    choice, with the branch `bound-unavailable`. The session is bound to the chosen server.
+    """Preferred server, which gets the lease regardless of session and policy. If this server cannot take
+    the lease, another one is chosen as usual, with the branch `bound-unavailable`. The session is bound
+    to the chosen server.
     """
 
     boundServerEpoch: NotRequired[str]
-    """Only this epoch of `boundServerId`."""
+    """Epoch of `boundServerId`: with another current epoch, the server is chosen as usual."""
 
     explain: NotRequired[bool]
     """Store and return the full snapshot of the decision."""
@@ -362,24 +366,24 @@ class AcquireRequest(TypedDict):
     """The worker that will hold the lease."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
 
 class AttemptEndedEvent(TypedDict):
-    """An attempt ended without a sample. `cut`: its round was completed without its group, or the group
-    was requeued. `moved`: the request continues on another server. `stopped`: it was stopped for a
-    change of weights. `returned`: it returned unfinished, e.g. because of a failure of the engine or an
-    expired worker. `failed` and `dropped`: the request has ended for good.
+    """An attempt ended without a sample. `cut`: the round was completed without the group, or the group
+    was requeued. `moved`: the request continues on another server. `stopped`: a change of weights
+    stopped the attempt. `returned`: the attempt ended unfinished, e.g. because the engine failed or the
+    worker expired. `failed` and `dropped`: the request has ended for good.
     """
 
     type: Literal["attempt.ended"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -400,10 +404,10 @@ class AttemptEndedEvent(TypedDict):
     """When the request became pending, by the clock of Redis, milliseconds since 1970."""
 
     claimedAtMs: NotRequired[int]
-    """When a worker claimed it, by the clock of Redis, milliseconds since 1970."""
+    """When a worker claimed the request, by the clock of Redis, milliseconds since 1970."""
 
     serverId: NotRequired[str]
-    """The server that the worker has reported; absent if it never did."""
+    """The server that the worker has reported; absent if the worker has reported none."""
 
     attemptTokens: int
     """Tokens of this attempt."""
@@ -416,41 +420,39 @@ class AttemptEndedEvent(TypedDict):
 
 
 class AttemptRun(TypedDict):
-    """Server and times of one attempt, as its worker has measured them. Times are milliseconds since its
-    claim.
-    """
+    """Server and times of one attempt, as measured by the worker. Times are milliseconds since the claim."""
 
     serverId: str
-    """The server of its lease."""
+    """The server of the lease."""
 
     weightVersion: int
     """Weight version of the server at the grant of the lease."""
 
     leasedMs: int
-    """Time to the grant of the lease: the wait for a server."""
+    """Time until the grant of the lease: the wait for a server."""
 
     firstTokenMs: NotRequired[int]
-    """Time to the first token; absent if there was none."""
+    """Time until the first token; absent if there was none."""
 
     endedMs: int
-    """Time to the end of the generation."""
+    """Time until the end of the generation."""
 
 
 class AuditFinding(TypedDict):
     """One fault of the counts."""
 
     check: str
-    """Which rule is broken."""
+    """Name of the broken rule."""
 
     message: str
-    """Place of the fault, and the values found there."""
+    """Place of the fault, and its values."""
 
 
 class AuditPoolReply(TypedDict):
     """Result of an audit."""
 
     balanced: bool
-    """Nothing is wrong."""
+    """The audit has found no fault."""
 
     findings: list[AuditFinding]
     """The first 128 findings."""
@@ -462,36 +464,34 @@ class AuditPoolReply(TypedDict):
     """Counted items, by name."""
 
     unproven: list[str]
-    """Items that are neither proven nor wrong, the first 128: jobs whose requests changed all the time,
-    and items that were not read or not confirmed within 8 s.
+    """The first 128 items that the audit could not decide: jobs whose requests changed all the time, and
+    items that were not read or not confirmed within 8 s.
     """
 
 
 class AuditPoolRequest(TypedDict):
     """`pool.audit`: compares the counts of the pool with its leases and requests. An audit ends after 8 s
-    with the results so far; calls during an audit get its result. `npm run audit` has no such limit,
-    and also repairs.
+    with the results so far. A call during an audit gets the result of that audit. `npm run audit` has
+    no time limit, and also repairs.
     """
 
 
 class AutoChoiceBroken(TypedDict):
-    """Bounds that are known to be broken, whatever the reason, also if it is `late`: `measured` by the
-    ledger of the job, or `predicted` of the last choice by its replay. Absent if none is.
-    """
+    """Broken bounds, with any reason of the choice; absent if no bound is broken."""
 
     measured: NotRequired[list[AutoBound]]
-    """By the ledger of the job; absent if none is."""
+    """Bounds that the ledger of the job breaks; absent if there are none."""
 
     predicted: NotRequired[list[AutoBound]]
-    """By the replay of the last choice; absent if none is."""
+    """Bounds that the replay of the last choice breaks; absent if there are none."""
 
 
 class AutoChoiceBest(TypedDict):
     """The fastest policy that keeps the bounds; absent while nothing is known."""
 
     policy: TailPolicyName
-    """How a round treats its slowest groups (libs/policies/src/tail/README.md). `auto` chooses one of the
-    others for each round, within bounds.
+    """How a round treats its slowest groups (libs/policies/src/tail/README.md). `auto` chooses another
+    policy for each round, within bounds.
     """
 
     overProvision: float
@@ -505,26 +505,24 @@ class AutoChoice(TypedDict):
     """The policy of the round; never `auto`."""
 
     reason: AutoReason
-    """Why `auto` chose a policy. `unknown`: too few groups are closed to predict anything, so it waits.
-    `best`: it is the best that keeps the bounds. `step`: it is on the way to the best. `predicted`: the
-    last choice would break a bound. `measured`: the ledger of the job breaks a bound, so it goes back.
-    `late`: the replays took too long, so it chose among `wait`, its last choice and the candidates
-    nearest to that choice.
+    """Why `auto` chose a policy. `unknown`: too few groups are closed for a prediction, so the choice is
+    `wait`. `best`: the choice is the best policy that keeps the bounds. `step`: the choice is a step
+    towards the best policy. `predicted`: the last choice would break a bound. `measured`: the ledger of
+    the job breaks a bound, so the choice is a step back. `late`: the replays took too long, so only
+    `wait`, the last choice and the nearest candidates were compared.
     """
 
     broken: NotRequired[AutoChoiceBroken]
-    """Bounds that are known to be broken, whatever the reason, also if it is `late`: `measured` by the
-    ledger of the job, or `predicted` of the last choice by its replay. Absent if none is.
-    """
+    """Broken bounds, with any reason of the choice; absent if no bound is broken."""
 
     best: NotRequired[AutoChoiceBest]
     """The fastest policy that keeps the bounds; absent while nothing is known."""
 
     groups: int
-    """Groups of closed rounds that the predictions are made from."""
+    """Number of groups of closed rounds in the predictions."""
 
     frontier: list[AutoRow]
-    """All policies that it compared; empty while nothing is known, not all if it was late."""
+    """Compared policies; empty while nothing is known, and incomplete for the reason `late`."""
 
 
 class AutoRow(TypedDict):
@@ -533,13 +531,13 @@ class AutoRow(TypedDict):
     """
 
     policy: TailPolicyName
-    """Never `auto`."""
+    """The policy; never `auto`."""
 
     overProvision: float
     """Launched / needed groups."""
 
     speed: float
-    """Time of a step under `wait` / under this policy."""
+    """Time of a step under `wait` / time of a step under this policy."""
 
     offPolicyShare: float
     """Trained tokens of older weights / trained tokens."""
@@ -554,20 +552,20 @@ class AutoRow(TypedDict):
     """Generated tokens that nobody trains / generated tokens."""
 
     breaks: list[AutoBound]
-    """Bounds that it would break; empty: it may be chosen."""
+    """Bounds that the policy would break; a policy with an empty list may be chosen."""
 
 
 class BeginWeightsRequest(TypedDict):
-    """`weights.begin`: stops leases and claims until `weights.commit`, `weights.rollback` or the deadline,
-    which rolls back. At the deadline requests that run are stopped, with their tokens, and the weights
-    of servers that were not reported since the begin are unknown: such servers take no leases until
-    they are reported. A repeat with the same syncId extends the deadline, for a load that makes
-    progress. Acquires and claims are answered POOL_PAUSED: at once, or after their `waitMs`.
+    """`weights.begin`: stops leases and claims until `weights.commit`, `weights.rollback` or the deadline.
+    Acquires and claims are answered POOL_PAUSED, at once or after `waitMs`. A repeat with the same
+    syncId extends the deadline, for a load that makes progress. The deadline rolls back: running
+    requests are stopped and keep their tokens. A server that was not reported during the change then
+    has unknown weights, and takes no leases until its weight version is reported.
     """
 
     syncId: str
-    """Id of the change, for idempotency: a repeat returns its present state, and may make its deadline
-    later.
+    """Id of the change, for idempotency: a repeat returns the present state of the change, and may make
+    the deadline later.
     """
 
     version: int
@@ -577,13 +575,13 @@ class BeginWeightsRequest(TypedDict):
     """Treatment of running requests."""
 
     deadlineMs: NotRequired[int]
-    """Time until the rollback, milliseconds; in a repeat from the repeat on."""
+    """Time until the rollback, milliseconds, from this call on."""
 
     waitMs: NotRequired[int]
     """Wait until no request runs, at most this long, milliseconds. Not for `keep`."""
 
     job: NotRequired[str]
-    """With `trainerEpoch`: only this trainer, or a trainer that took the job over, may end the change."""
+    """Job of the trainer, with `trainerEpoch`: only the present trainer of the job may end the change."""
 
     trainerEpoch: NotRequired[str]
     """Epoch of the trainer of `job`."""
@@ -596,28 +594,26 @@ class BlockedReason(TypedDict):
     """Why a round is blocked, and how to unblock it."""
 
     code: Literal["PAYLOAD_STORE_FULL", "UNAVAILABLE", "STORE_FULL", "NO_SERVER_AVAILABLE", "NO_WORKER_AVAILABLE"]
-    """`PAYLOAD_STORE_FULL`: the payload quota of the job, or the disk of the payloads. `UNAVAILABLE`: the
-    payload store cannot be written. `STORE_FULL`: the memory of Redis. `NO_SERVER_AVAILABLE`: no server
-    takes requests, since their weights are unknown, or of other versions than the pool.
-    `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
+    """`PAYLOAD_STORE_FULL`: the payload quota of the job is used up, or the payload store has no room.
+    `UNAVAILABLE`: the payload store cannot be written. `STORE_FULL`: Redis is near its maxmemory.
+    `NO_SERVER_AVAILABLE`: no server takes requests, because the weights of the servers are unknown or
+    differ from the version of the pool. `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
     """
 
     reason: NotRequired[Literal["weights-unknown", "weights-differ", "no-worker-of-kind"]]
-    """Only with `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`."""
+    """Further reason; only with `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`."""
 
     message: str
     """Advice, as text."""
 
     sinceMs: NotRequired[int]
-    """Since when; absent for `STORE_FULL`, `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`."""
+    """Start of the block, milliseconds since 1970; only with `PAYLOAD_STORE_FULL` and `UNAVAILABLE`."""
 
     workerKind: NotRequired[str]
-    """Kind of worker that the job names; absent for built-in workers. Only with `no-worker-of-kind`."""
+    """Kind of worker that the job requires; absent for built-in workers. Only with `no-worker-of-kind`."""
 
     workerKinds: NotRequired[list[str]]
-    """Kinds of the workers that claim requests in the pool, '' for built-in ones. Only with
-    `no-worker-of-kind`.
-    """
+    """Kinds of the workers that claim requests in the pool ('' = built-in). Only with `no-worker-of-kind`."""
 
 
 class CancelAcquireReply(TypedDict):
@@ -633,9 +629,7 @@ class CancelAcquireReply(TypedDict):
     """
 
     leaseId: NotRequired[str]
-    """Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same
-    acquireId.
-    """
+    """Id of a lease, `<sequence>.<acquireId>`. The sequence distinguishes leases with the same acquireId."""
 
 
 class CancelAcquireRequest(TypedDict):
@@ -645,9 +639,9 @@ class CancelAcquireRequest(TypedDict):
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     acquireId: str
@@ -658,7 +652,7 @@ class CancelRoundReply(TypedDict):
     """Reply of `round.cancel`."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     roundId: str
     """Id of a round of a job, chosen by its trainer."""
@@ -670,46 +664,50 @@ class CancelRoundReply(TypedDict):
     """Mode from the request."""
 
     groups: int
-    """Number of groups that are requeued or dropped; `round.status` has `settled` when all are."""
+    """Number of groups that are requeued or dropped. `round.status` reports `settled` when all of this is
+    done.
+    """
 
 
 class CancelRoundRequest(TypedDict):
-    """`round.cancel`: cancels a round that is not closed. Its step is not counted, and another round may
-    be opened with another roundId. Workers get the same command as in a cut.
+    """`round.cancel`: cancels a round that is not closed. The step of the round is not counted, and a
+    round with another roundId may be opened. Workers get the same command as for a cut.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
 
     trainerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     roundId: str
     """Id of a round of a job, chosen by its trainer."""
 
     mode: CancelMode
-    """`requeue`: all its groups, also accepted ones, go to the long-tail queue with all tokens, under
-    every policy. `drop`: they are dropped, and their tokens count as waste.
+    """`requeue`: all groups of the round, also accepted groups, go to the long-tail queue with all tokens,
+    under every policy. `drop`: all groups are dropped, and their tokens count as waste.
     """
 
     reason: NotRequired[str]
-    """In the event `round.cancelled`, and in `group.dropped` of each dropped group."""
+    """Reason in the event `round.cancelled`, and in `group.dropped` of each dropped group."""
 
 
 class Claim(TypedDict):
-    """One request to run. `attempt` fences every later message about it."""
+    """One request to run. Every later message about the request has its `attempt`."""
 
     segments: list[Segment]
-    """References of the tokens of ended attempts, in order."""
+    """Segments of ended attempts, in order."""
 
     segmentsFollow: NotRequired[Literal[True]]
-    """The segments do not fit this message, and `segments` is empty: read them with `request.segments`."""
+    """The segments do not fit this message, so `segments` is empty. Read the segments with
+    `request.segments`.
+    """
 
     requestId: str
     """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
@@ -717,18 +715,18 @@ class Claim(TypedDict):
     """
 
     attempt: str
-    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts for
-    display; the whole text is compared. `0` for a request that was never claimed.
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     roundId: str
     """Id of a round of a job, chosen by its trainer."""
 
     groupId: str
-    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+    """Id of a group, unique in its job, chosen by the trainer."""
 
     sampleIndex: int
     """Index of the sample in its group, from 0."""
@@ -743,56 +741,56 @@ class Claim(TypedDict):
     """Token budget of the whole sample, including the tokens of the segments."""
 
     timeoutMs: NotRequired[int]
-    """Maximum generation time of the sample over all its attempts, milliseconds; `generatedMs` of it is
-    used. When it is over, end the attempt with `request.fail`, reason `timeout`.
+    """Maximum generation time of the sample over all attempts, milliseconds; `generatedMs` is the used
+    part. When the time is over, end the attempt with `request.fail`, reason `timeout`.
     """
 
     generatedMs: NotRequired[int]
     """Generation time of earlier attempts, milliseconds; absent without `timeoutMs`."""
 
     weightVersion: int
-    """Version of the weights of its round."""
+    """Weight version of the round."""
 
     boundServerId: NotRequired[str]
-    """The server it was moved to: send it with `lb.acquire`, with its epoch."""
+    """The server to which the request was moved. Send this field and `boundServerEpoch` with `lb.acquire`."""
 
     boundServerEpoch: NotRequired[str]
-    """Epoch of that server."""
+    """Epoch of the server `boundServerId`."""
 
     setbacks: NotRequired[int]
-    """Number of its attempts in a row that an engine failed or did not serve, without a further token
-    between them.
-    """
+    """Number of consecutive attempts, without a new token, that an engine failed or did not serve."""
 
     avoidServers: NotRequired[list[str]]
-    """Servers of these attempts, the last one last: send them with `lb.acquire`."""
+    """Servers of the attempts of `setbacks`, the latest server last. Send this field with `lb.acquire`."""
 
     priority: NotRequired[int]
-    """Priority of its round, if that has one: send it with `lb.acquire`."""
+    """Priority of the round, if the round has a priority. Send this field with `lb.acquire`."""
 
     traceparent: NotRequired[str]
-    """W3C trace context of the `round.open` of its round, if that was traced: send it to the engine."""
+    """W3C trace context of the `round.open` of the round; absent without a trace. Send this field to the
+    engine.
+    """
 
 
 class ClaimReply(TypedDict):
-    """Reply of `request.claim`. It may have fewer requests than asked for, because its size is limited."""
+    """Reply of `request.claim`. A reply may have fewer requests than `max`, because its size is limited."""
 
     claims: list[Claim]
     """The requests; empty if there are none."""
 
 
 class ClaimRequest(TypedDict):
-    """`request.claim`: takes pending requests. An empty reply after waitMs is not an error; POOL_PAUSED:
-    the pool is paused.
+    """`request.claim`: takes pending requests. An empty reply after `waitMs` is not an error. Errors:
+    POOL_PAUSED.
     """
 
     workerId: str
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     claimId: str
@@ -805,13 +803,11 @@ class ClaimRequest(TypedDict):
     """Wait at most this long for a request, milliseconds."""
 
     job: NotRequired[str]
-    """Claim requests of this job only, for a worker that cannot run requests of other jobs. Default: any
-    job.
-    """
+    """The only job whose requests are claimed, for a worker that cannot run others. Default: any job."""
 
     workerKind: NotRequired[str]
-    """Kind of the worker: it gets requests of jobs that name the kind (`workerKind` of `round.open`), and
-    no others. Default: a built-in worker, for jobs that name no kind.
+    """Kind of the worker. A worker with a kind gets only requests of jobs with the same `workerKind` of
+    `round.open`. Default: a built-in worker, which gets requests of jobs without a kind.
     """
 
 
@@ -819,7 +815,7 @@ class ClearSessionsReply(TypedDict):
     """Reply of `lb.clear-sessions`."""
 
     cleared: int
-    """Sessions that were forgotten or will be."""
+    """Number of sessions that are forgotten now or with their last lease."""
 
 
 class ClearSessionsRequest(TypedDict):
@@ -830,68 +826,69 @@ class CloseRoundReply(TypedDict):
     """Reply of `round.close`."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     roundId: str
     """Id of a round of a job, chosen by its trainer."""
 
     stepsTrained: int
-    """Steps trained, including this one."""
+    """Steps trained, with this step."""
 
     trainedGroups: int
-    """Groups of this round, without the excluded ones."""
+    """Groups of this round, without excluded groups."""
 
     trainedRequests: int
-    """Their samples."""
+    """Trained samples of this round."""
 
 
 class CloseRoundRequest(TypedDict):
     """`round.close`: marks the groups of the round as trained."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
 
     trainerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     roundId: str
     """Id of a round of a job, chosen by its trainer."""
 
     cursor: str
-    """Cursor of the last page of `round.results`: proves which groups were read. ROUND_MISMATCH if they
-    differ from the round.
+    """Cursor of the last page of `round.results`, which proves the groups that were read. ROUND_MISMATCH
+    if the round has other groups.
     """
 
     groups: NotRequired[list[ReadGroup]]
-    """The groups that were read: then the details of a ROUND_MISMATCH name missing, extra and different
+    """The groups that were read, so that the details of a ROUND_MISMATCH name missing, extra and different
     groups.
     """
 
     rewards: NotRequired[list[GroupRewards]]
-    """Rewards that were not reported before, as in `round.reward`. They count even if the round cannot be
-    closed yet.
+    """Rewards that were not reported before, as in `round.reward`. Rewards count even if the round cannot
+    be closed yet.
     """
 
     remainingGroups: NotRequired[int]
-    """With `rewards`: as in `round.reward`."""
+    """`remainingGroups` of `round.reward`, for `rewards`."""
 
 
 class CommitWeightsRequest(TypedDict):
-    """`weights.commit`: the engines have the new weights. Servers that do not report the version are
-    `quarantined` until they do; the replies of their heartbeats have `requiredWeightVersion`.
+    """`weights.commit`: ends a change after the engines have loaded the new weights. A server that does
+    not report the new version is `quarantined` until it does, and finds `requiredWeightVersion` in the
+    replies of its heartbeats.
     """
 
     syncId: str
     """The change of weights."""
 
     trainerEpoch: NotRequired[str]
-    """Epoch of the trainer of the job; absent: the epoch that began the change."""
+    """Epoch of the trainer of the job; absent: the epoch of `weights.begin`."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
@@ -901,27 +898,27 @@ class CompleteReply(TypedDict):
     """State of the sample."""
 
     state: Literal["finished", "unfinished", "dropped"]
-    """State of the sample. `unfinished`: its group was cut meanwhile and keeps the sample. `dropped`: its
-    group no longer needs it.
+    """State of the sample. `unfinished`: the group was cut meanwhile and keeps the sample. `dropped`: the
+    group no longer needs the sample.
     """
 
     groupAccepted: bool
-    """The group has all its samples and a place in the round."""
+    """True if the group has all its samples and a place in the round."""
 
     roundCompleted: bool
-    """The round has all groups it needs."""
+    """True if the round has all the groups that it needs."""
 
 
 class CompleteRequest(TypedDict):
-    """`request.complete`: the sample is finished. Store its payload before this call."""
+    """`request.complete`: reports a finished sample. Store the payload of the sample before this call."""
 
     workerId: str
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     requestId: str
@@ -930,18 +927,18 @@ class CompleteRequest(TypedDict):
     """
 
     attempt: str
-    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts for
-    display; the whole text is compared. `0` for a request that was never claimed.
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
     """
 
     finishReason: Literal["stop", "length"]
-    """Why generation ended: the model stopped (`stop`), or the budget was used up (`length`)."""
+    """Why the response ended: `stop` (the model ended it) or `length` (the budget was used up)."""
 
     engineFinishReason: NotRequired[str]
-    """The finish reason as the engine named it, e.g. `tool_calls`; absent if it named none."""
+    """Finish reason in the words of the engine, e.g. `tool_calls`; absent if the engine named none."""
 
     segment: NotRequired[Segment]
-    """The last segment; absent if the budget was used up before this attempt generated a token."""
+    """The last segment; absent if this attempt had no budget left for a token."""
 
     run: NotRequired[AttemptRun]
     """Server and times of the attempt, for the timeline of the round."""
@@ -963,7 +960,7 @@ class ConfigureJobReply(TypedDict):
     """Reply of `job.configure`."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     version: int
     """Version of the quota, increased by 1 with each change; 0: the defaults."""
@@ -976,40 +973,42 @@ class ConfigureJobReply(TypedDict):
 
 
 class ConfigureJobRequest(TypedDict):
-    """`job.configure`: replaces the quota of a job, also before its first round; without `quota` it only
-    returns it. A repeat changes nothing. Errors: VERSION_MISMATCH.
+    """`job.configure`: replaces the quota of a job, also before the first round of the job. Without
+    `quota`, the present quota is returned. A repeat changes nothing. Errors: VERSION_MISMATCH.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     quota: NotRequired[JobQuota]
-    """The new quota, which replaces the old one as a whole; absent: no change."""
+    """The new quota, which replaces the whole old quota; absent: no change."""
 
     ifVersion: NotRequired[int]
-    """Only if the quota has this version, or is already as asked; otherwise VERSION_MISMATCH."""
+    """Required version of the quota; VERSION_MISMATCH for another version, unless the quota is already as
+    requested.
+    """
 
 
 class ConfigurePoolRequest(TypedDict):
-    """`pool.configure`: changes the given settings; absent ones stay. All are checked before any is
-    changed; a repeat changes nothing.
+    """`pool.configure`: changes the given settings; absent settings stay. If one setting is wrong, none is
+    changed. A repeat changes nothing.
     """
 
     policy: NotRequired[RoutingPolicy]
-    """Default `least-inflight`."""
+    """Routing policy. Default `least-inflight`."""
 
     affinityBreakMargin: NotRequired[Union[int, Literal["never"]]]
-    """A session leaves its server if that has more leases than the server that the policy would choose,
-    plus this margin: 0 to 1,000,000. `never` (the default): it stays under any load.
+    """A session leaves its server if that server has more leases than the best server of the policy and
+    this margin together: 0 to 1,000,000. `never` (the default): a session stays under any load.
     """
 
     affinityBreakMaxContextTokens: NotRequired[int]
-    """An acquire with more `contextTokens` than this stays, because another prefill would cost more. Unset
-    = no limit.
+    """An acquire with more `contextTokens` stays on the server of its session, because another prefill
+    would cost more. Unset = no limit.
     """
 
     groupPlacement: NotRequired[GroupPlacement]
-    """Default `group-spread`."""
+    """Placement of the samples of a group. Default `group-spread`."""
 
     groupAffinityCap: NotRequired[int]
     """Maximum leases of one group on one server with affinity; further leases go to other servers. Default
@@ -1017,7 +1016,7 @@ class ConfigurePoolRequest(TypedDict):
     """
 
     groupSpreadBelowTokens: NotRequired[int]
-    """`auto` spreads siblings with fewer `contextTokens` than this. Default 2,048."""
+    """`auto` spreads samples of a group with fewer `contextTokens` than this. Default 2,048."""
 
     groupSpreadAboveKvUse: NotRequired[float]
     """`auto` spreads away from a server that reported a KV use above this, 0 to 1. Default 0.7."""
@@ -1028,16 +1027,18 @@ class ConfigurePoolRequest(TypedDict):
     """
 
     maxSessions: NotRequired[int]
-    """Maximum sessions; above it the session that was idle longest is forgotten. Default 200,000."""
+    """Maximum sessions. When there are more, the session that was idle longest is forgotten. Default
+    200,000.
+    """
 
     decisionSampleEvery: NotRequired[int]
     """Every n-th decision is stored with its full snapshot. Default 1,000."""
 
     poolMaxInflight: NotRequired[int]
-    """Maximum leases of the whole pool. Unset = the sum of its servers."""
+    """Maximum leases of the whole pool. Unset = the sum over all servers."""
 
     requiredWeightVersion: NotRequired[int]
-    """A server that reports another weight version is `quarantined` until it reports this one. Unset = any
+    """A server with another weight version is `quarantined` until it reports this version. Unset = any
     version.
     """
 
@@ -1045,48 +1046,49 @@ class ConfigurePoolRequest(TypedDict):
     """Time in which a new or restarted server reaches its capacity, milliseconds. Default 0 = at once."""
 
     slowStartFraction: NotRequired[float]
-    """Share of its capacity with which a server in slow start begins. Default 0.1; at least one lease."""
+    """Share of the capacity with which a server begins in slow start, at least one lease. Default 0.1."""
 
     breakerFailures: NotRequired[int]
-    """Number of consecutive failed calls (released as `failed`: a broken stream, 500) that make a server
-    suspect although it answers probes, unless fewer than half of the servers would be left. 0 = off.
-    Default 5.
+    """Consecutive failed calls (outcome `failed` of `lb.release`) that make a server suspect, although it
+    answers probes. At least half of the servers are never made suspect in this way. 0 = off. Default 5.
     """
 
     breakerOpenMs: NotRequired[int]
-    """How long the server is then suspect, milliseconds; after that it gets one call first. Default
-    10,000.
+    """Time that a server is suspect after `breakerFailures`, milliseconds; then the server gets one call
+    at first. Default 10,000.
     """
 
     adaptiveConcurrency: NotRequired[Literal[0, 1]]
-    """1 = the capacity of each server follows its load reports. Default 0 = off."""
+    """1 = the capacity of a server follows the load that its engine reports. Default 0 = off."""
 
     adaptIntervalMs: NotRequired[int]
     """Pause between two changes of a server's capacity, milliseconds. Default 2,000."""
 
     reset: NotRequired[list[PoolSettingName]]
-    """Names of settings to reset to their defaults before the others are set."""
+    """Names of settings to reset to their defaults before the given settings are set."""
 
     ifVersion: NotRequired[int]
-    """Only if the settings have this version, or are already as asked; otherwise VERSION_MISMATCH."""
+    """Required version of the settings; VERSION_MISMATCH for another version, unless the settings are
+    already as requested.
+    """
 
 
 class ConfigureRebalanceRequest(TypedDict):
-    """`rebalance.configure`: changes the given settings of the rebalancer; absent ones stay; an empty body
-    returns the settings. A repeat changes nothing. Errors: VERSION_MISMATCH.
+    """`rebalance.configure`: changes the given settings of the rebalancer; absent settings stay. An empty
+    body returns the settings. A repeat changes nothing. Errors: VERSION_MISMATCH.
     """
 
     mode: NotRequired[Literal["off", "dry-run", "on"]]
-    """`off`; `on`: make plans and move requests; `dry-run`: make, store and count plans only."""
+    """`off`: no plans. `on`: make plans and move requests. `dry-run`: only make, store and count plans."""
 
     policy: NotRequired[RebalancePolicy]
-    """How moves are planned."""
+    """Policy that plans moves."""
 
     tiers: NotRequired[list[int]]
     """Batch sizes for which the engines have captured graphs; strictly descending."""
 
     stepBaseSeconds: NotRequired[float]
-    """A decode step takes stepBaseSeconds + stepPerSequenceSeconds x tier."""
+    """Fixed time of a decode step, seconds: a step takes stepBaseSeconds + stepPerSequenceSeconds x tier."""
 
     stepPerSequenceSeconds: NotRequired[float]
     """Time of a decode step for each sequence of its tier, seconds."""
@@ -1095,21 +1097,21 @@ class ConfigureRebalanceRequest(TypedDict):
     """Prefill speed of an engine, tokens per second."""
 
     kvBytesPerToken: NotRequired[float]
-    """Servers with one value of the label `kv-store` keep their KV caches in one store: size of the cache
-    of a token, bytes; 0: every move computes the cache again.
+    """Size of the KV cache of one token in a KV store, bytes; 0: every move computes the cache again.
+    Servers with the same label `kv-store` share a store.
     """
 
     kvBytesPerSecond: NotRequired[float]
     """Bytes that an engine reads from its KV store per second; 0: every move computes the cache again."""
 
     kvSetupSeconds: NotRequired[float]
-    """Time to begin to read a cache from the KV store, seconds."""
+    """Time before the first byte of a cache is read from the KV store, seconds."""
 
     minGainRatio: NotRequired[float]
-    """The gain must be more than this many times the longest stall."""
+    """Minimum ratio of the gain of a plan to its longest stall."""
 
     pauseSeconds: NotRequired[float]
-    """Further time that a plan costs, seconds."""
+    """Fixed time that every plan costs, seconds."""
 
     maxMovesPerRequest: NotRequired[int]
     """Maximum moves of one request."""
@@ -1124,28 +1126,30 @@ class ConfigureRebalanceRequest(TypedDict):
     """Move requests away from draining servers."""
 
     maxRunning: NotRequired[int]
-    """`tier-min`: most requests that an engine runs at once, `max_num_running_reqs` of the published rule;
-    0: the largest tier.
+    """For `tier-min`: maximum requests that an engine runs at once, `max_num_running_reqs` of the
+    published rule; 0: the largest tier.
     """
 
     minPlanIntervalMs: NotRequired[int]
     """Minimum time between two plans, milliseconds."""
 
     planIntervalMs: NotRequired[int]
-    """Time after which a plan is made without a trigger, milliseconds."""
+    """Time after the last plan until a plan is made without a trigger, milliseconds."""
 
     planIntervalSteps: NotRequired[int]
-    """Decode steps between two plans, `check_interval` of the published rule: then only a drain triggers
-    one before. 0: plans are triggered by changes and `planIntervalMs`.
+    """Decode steps between two plans, `check_interval` of the published rule. Only a drain triggers a plan
+    before. 0: changes and `planIntervalMs` trigger plans.
     """
 
     ifVersion: NotRequired[int]
-    """Only if the settings have this version, or are already as asked; otherwise VERSION_MISMATCH."""
+    """Required version of the settings; VERSION_MISMATCH for another version, unless the settings are
+    already as requested.
+    """
 
 
 class CordonServerRequest(TypedDict):
-    """`server.cordon`: stops new leases; existing ones continue. It stays in force after a restart of the
-    engine.
+    """`server.cordon`: stops new leases; existing leases continue. A cordon stays in force after a restart
+    of the engine.
     """
 
     serverId: str
@@ -1162,12 +1166,10 @@ class Decision(TypedDict):
     """The rule that chose the server."""
 
     inflight: int
-    """Leases of the chosen server, this one included."""
+    """Leases of the chosen server, with the new lease."""
 
     via: NotRequired[DecisionBranch]
-    """For an acquire that waited, or whose `boundServerId` could not take it: the branch that chose the
-    server.
-    """
+    """Branch that chose the server, for the branches `waited` and `bound-unavailable`."""
 
     policyVersion: NotRequired[int]
     """Version of the pool's settings."""
@@ -1176,22 +1178,22 @@ class Decision(TypedDict):
     """Load key of the chosen server before the choice, in the unit of the policy."""
 
     best: NotRequired[list[RankedServer]]
-    """The first four servers in the order of the policy that meet the constraints, with their keys; for
-    consistent-hash one.
+    """The first four servers with room in the order of the policy. A choice by load lists only servers
+    that meet the constraints; a policy that draws or hashes lists only the chosen server.
     """
 
     eligible: NotRequired[int]
-    """Number of servers with room, before constraints."""
+    """Number of servers with room, regardless of constraints."""
 
     snapshot: NotRequired[DecisionSnapshot]
-    """All input of the choice, if requested by `explain` or sampled."""
+    """All input of the choice; absent unless the acquire has `explain` or the choice was sampled."""
 
 
 class DecisionRecord(TypedDict):
     """One recorded choice."""
 
     seq: int
-    """Sequence of the choice: the sequence of the lease, or a separate one for a transfer."""
+    """Sequence of the choice: the sequence of the lease; a transfer has a separate sequence."""
 
     acquireId: str
     """The acquire of the choice."""
@@ -1215,16 +1217,16 @@ class DecisionSnapshotRequest(TypedDict):
     """
 
     requestId: str
-    """For correlation only; a trajectory may use one requestId for all turns."""
+    """Request of the lease, for correlation only. A trajectory may use one requestId for all turns."""
 
     attempt: NotRequired[str]
-    """Attempt of a claimed request that the lease is for; `lb.leases` shows it."""
+    """Attempt of the claimed request, as `lb.leases` shows it."""
 
     sessionId: NotRequired[str]
-    """Turns of one session stay on one server."""
+    """Session of the acquire. Turns of one session stay on one server."""
 
     groupId: NotRequired[str]
-    """Siblings of one prompt, for spread or affinity."""
+    """Group of the request: the routing places samples of one group apart or together."""
 
     contextTokens: NotRequired[int]
     """Context of the request, tokens."""
@@ -1252,28 +1254,31 @@ class DecisionSnapshotRequest(TypedDict):
     """Only a server that has all these labels."""
 
     needs: NotRequired[list[EngineFeature]]
-    """Only a server whose engine is not known to lack any of these features."""
+    """Required features: a server whose engine is known to lack one of these features is left out."""
 
     model: NotRequired[str]
-    """Only a server whose engine lists this model or adapter, or whose list is not known; no constraint
-    while the engines of the pool all list the same models. MODEL_NOT_FOUND when no server of the pool
-    has it.
+    """Model or adapter. A server whose engine is known not to list the model is left out. While all
+    engines of the pool list the same models, the model is no constraint. MODEL_NOT_FOUND when no server
+    of the pool has the model.
     """
 
     dpRank: NotRequired[int]
-    """Data-parallel rank of the session; stored with its binding and returned to later turns."""
+    """Data-parallel rank of the session. The rank is stored with the session and returned with later
+    leases.
+    """
 
     boundServerId: NotRequired[str]
-    """Server of the lease, if it can take the lease, regardless of session and policy; otherwise the usual
-    choice, with the branch `bound-unavailable`. The session is bound to the chosen server.
+    """Preferred server, which gets the lease regardless of session and policy. If this server cannot take
+    the lease, another one is chosen as usual, with the branch `bound-unavailable`. The session is bound
+    to the chosen server.
     """
 
     boundServerEpoch: NotRequired[str]
-    """Only this epoch of `boundServerId`."""
+    """Epoch of `boundServerId`: with another current epoch, the server is chosen as usual."""
 
 
 class DecisionSnapshot(TypedDict):
-    """All input of a choice: `replayDecision` repeats the choice."""
+    """All input of a choice. `replayDecision` makes the choice again from this input."""
 
     settings: PoolSettings
     """Settings of the pool."""
@@ -1282,10 +1287,10 @@ class DecisionSnapshot(TypedDict):
     """The fields of the acquire that affect the choice."""
 
     boundTo: NotRequired[str]
-    """Server of the session, if it is still usable."""
+    """Server of the session, if that server is still usable."""
 
     namedServer: NotRequired[str]
-    """Server of `boundServerId`, if it could take the lease."""
+    """Server of `boundServerId`, if that server could take the lease."""
 
     newestWeightVersion: int
     """Newest weight version of the servers that take leases."""
@@ -1294,14 +1299,14 @@ class DecisionSnapshot(TypedDict):
     """The first 128 servers in the order of the policy, the bound one and the chosen one."""
 
     truncated: NotRequired[bool]
-    """There were more servers than are listed."""
+    """The list `servers` is not complete."""
 
 
 class DecisionsReply(TypedDict):
     """Reply of `lb.decisions`."""
 
     cursor: NotRequired[str]
-    """Send this for the next page; absent on the last page."""
+    """Cursor of the next page; absent on the last page."""
 
     decisions: list[DecisionRecord]
     """The choices, latest first."""
@@ -1317,14 +1322,14 @@ class DecisionsRequest(TypedDict):
     """Maximum entries of the page, at most 128 (default), or 16 with snapshots."""
 
     full: NotRequired[bool]
-    """Only decisions with a snapshot, which are stored separately."""
+    """Only decisions with a snapshot."""
 
 
 class DeleteJobReply(TypedDict):
     """Reply of `job.delete`."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     state: Literal["deleting", "deleted"]
     """`deleting`: not finished; send the same body again."""
@@ -1332,24 +1337,24 @@ class DeleteJobReply(TypedDict):
 
 class DeleteJobRequest(TypedDict):
     """`job.delete`: deletes the job with its long-tail queue, snapshots, ledger, quota and payloads. While
-    it answers `deleting`, send the same body again. An unknown job is `deleted`.
+    the reply has the state `deleting`, send the same body again. An unknown job is `deleted`.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     force: NotRequired[bool]
-    """Delete the job also while a round is open: the round is cancelled, and the trainer is fenced."""
+    """Delete the job also while a round is open. The round is cancelled, and the trainer is fenced."""
 
 
 class DeletePoolReply(TypedDict):
     """Reply of `pool.delete`."""
 
     pool: str
-    """Id of a pool: one NATS token, one Redis hash tag."""
+    """Id of a pool: one token in NATS subjects, and the hash tag in keys of Redis."""
 
     jobs: int
-    """Jobs that were deleted with it."""
+    """Number of jobs that were deleted with the pool."""
 
 
 class DeletePoolRequest(TypedDict):
@@ -1358,7 +1363,7 @@ class DeletePoolRequest(TypedDict):
     """
 
     force: NotRequired[bool]
-    """Delete the pool also while it has servers, workers or open rounds; all users are fenced and must
+    """Delete the pool although servers, workers or open rounds are left. All users are fenced and must
     register again.
     """
 
@@ -1371,22 +1376,22 @@ class DeregisterWorkerReply(TypedDict):
 
 
 class DeregisterWorkerRequest(TypedDict):
-    """`worker.deregister`: ends the epoch at once; its leases and attempts are returned."""
+    """`worker.deregister`: ends the epoch at once. The leases and attempts of the epoch are returned."""
 
     workerId: str
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
 
 class DrainServerRequest(TypedDict):
-    """`server.drain`: stops new leases and removes the server with its last lease, or at the deadline with
-    all remaining ones (their holders learn it from `worker.sync`). A repeat can only make the deadline
-    earlier.
+    """`server.drain`: stops new leases, and removes the server with its last lease. At the deadline the
+    server is removed with all remaining leases, and holders learn this from `worker.sync`. A repeat can
+    only make the deadline earlier.
     """
 
     serverId: str
@@ -1409,17 +1414,17 @@ class DripWhy(TypedDict):
     """Value of the model, before damping."""
 
     heldSteps: int
-    """Steps for which the value is still kept."""
+    """Number of steps for which the value stays."""
 
 
 class DropLongtailReply(TypedDict):
     """Reply of `longtail.drop`."""
 
     cursor: NotRequired[int]
-    """Set if there are more: send the same body with this cursor."""
+    """Cursor of the next page, to be sent with the same body; absent on the last page."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     dropped: list[str]
     """Groups that were dropped."""
@@ -1428,28 +1433,28 @@ class DropLongtailReply(TypedDict):
     """Groups that are not in the queue: trained, dropped before, in a round, or never submitted."""
 
     requests: int
-    """Requests of these groups."""
+    """Requests of the dropped groups."""
 
     tokens: int
-    """Tokens thrown away with them."""
+    """Tokens of the dropped groups."""
 
 
 class DropLongtailRequest(TypedDict):
-    """`longtail.drop`: drops groups of the queue that will never be trained (for example prompts without
-    variance): exactly one of `groupIds` and `all`. Their payloads are deleted, and they count in
-    `droppedGroups`.
+    """`longtail.drop`: drops groups of the queue, for example groups of prompts without variance. The
+    payloads of the groups are deleted, and the groups count in `droppedGroups`. Needs exactly one of
+    `groupIds` and `all`.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
 
     trainerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     groupIds: NotRequired[list[str]]
@@ -1459,41 +1464,47 @@ class DropLongtailRequest(TypedDict):
     """All groups of the queue."""
 
     reason: str
-    """Reason in the events and in the dropped groups."""
+    """Reason, for the events and the dropped groups."""
 
     cursor: NotRequired[int]
-    """Cursor of the previous page, with `all`: groups that entered the queue after the first page stay."""
+    """Cursor of the previous page, with `all`. Groups that entered the queue after the first page stay in
+    the queue.
+    """
 
 
 class EngineCapabilities(TypedDict):
-    """Capabilities found by the probe of an engine (libs/engines). An absent capability is unknown."""
+    """Capabilities of an engine, from the registration of its server or from a probe. An absent capability
+    is unknown.
+    """
 
     tokenIdsIn: NotRequired[bool]
-    """Accepts prompts as token ids, so resume is exact."""
+    """The engine accepts prompts as token ids, so a response can be continued exactly."""
 
     tokenIdsOut: NotRequired[bool]
-    """Returns token ids."""
+    """The engine returns token ids."""
 
     logprobs: NotRequired[bool]
-    """Returns log probabilities."""
+    """The engine returns log probabilities."""
 
     abortById: NotRequired[bool]
-    """Has a route that stops a request by its id."""
+    """The engine has a route that stops a request by its id."""
 
     abortOnDisconnect: NotRequired[bool]
-    """Stops a request whose connection is closed."""
+    """The engine stops a request when the caller closes the connection."""
 
     loadReport: NotRequired[bool]
-    """Reports its load."""
+    """The engine reports its load."""
 
     prefixCacheReset: NotRequired[bool]
-    """Has a route that resets its prefix cache, which new weights require."""
+    """The engine has a route that resets its prefix cache. New weights require a reset."""
 
     tokenize: NotRequired[bool]
-    """Returns the token ids of a text, so that a text prompt can be resumed by token ids."""
+    """The engine returns the token ids of a text, so the response to a text prompt can be continued by
+    token ids.
+    """
 
     cacheSalt: NotRequired[bool]
-    """Keeps cache entries apart by a salt of each request (`cacheSalt` of a lease)."""
+    """The engine keeps prefix cache entries apart by the salt of each request (`cacheSalt` of a lease)."""
 
     pauseModes: NotRequired[list[PauseMode]]
     """Supported pause modes; empty = none."""
@@ -1538,25 +1549,25 @@ class FailReply(TypedDict):
 
 
 class FailRequest(TypedDict):
-    """`request.fail`: the attempt ends without completing. The recorded intent decides the next state of
-    the request: after a cut `unfinished`, otherwise `pending`, or `failed` above the limits.
-    `payload-full`: the quota of the job has no room for the tokens; its requests are not claimed until
-    there is room. `timeout`: the sample ends for good, and its group according to `abortScope` of the
-    round. The reasons `engine-error`, `engine-rejected` and, if not retryable, `payload` count as
-    failures (`maxFailures` of the policy), once for each start of a server (`run.serverId`), anew after
-    a further token, and not while most servers fail other prompts too; all others without a command
-    count as returns (`maxReturns`). A second retryable `engine-rejected` of one start of a server fails
-    the request too, unless another server of the pool has sent none. `no-server` is also the reason of
-    an engine that could not serve now (429, 503, no connection).
+    """`request.fail`: ends the attempt without a finished sample. After a cut the request becomes
+    `unfinished`; otherwise it becomes `pending`, or `failed` when a limit is exceeded. The reasons
+    `engine-error`, `engine-rejected` and, if not retryable, `payload` count as failures (limit:
+    `maxFailures` of the policy). Each start of a server (`run.serverId`) counts once. The count begins
+    again after a new token. No failure counts while most servers fail other prompts too. A second
+    retryable `engine-rejected` of one start of a server fails the request at once, unless another
+    server of the pool has sent none. All other reasons without a command count as returns (limit:
+    `maxReturns`). After `payload-full`, no request of the job is claimed until the payload quota has
+    room. After `timeout`, the sample ends for good, and the group ends according to `abortScope` of the
+    round. Use `no-server` also for an engine that could not serve now (429, 503, no connection).
     """
 
     workerId: str
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     requestId: str
@@ -1565,8 +1576,8 @@ class FailRequest(TypedDict):
     """
 
     attempt: str
-    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts for
-    display; the whole text is compared. `0` for a request that was never claimed.
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
     """
 
     generatedMs: NotRequired[int]
@@ -1576,26 +1587,26 @@ class FailRequest(TypedDict):
     """Why the attempt ends."""
 
     retryable: bool
-    """False: a retry cannot help (the engine refused the request)."""
+    """False if a retry cannot help, for example because the engine refused the request."""
 
     message: NotRequired[str]
-    """Message text."""
+    """Text about the failure, for people."""
 
     segment: NotRequired[Segment]
     """Tokens generated so far, which are kept."""
 
     missingRef: NotRequired[str]
-    """With the reason `payload`: reference of a segment of the claim that is missing in the payload store.
-    Its tokens are generated again.
+    """With the reason `payload`: reference of a segment of the claim that the payload store does not have.
+    The tokens of the segment are generated again.
     """
 
     lostTokens: NotRequired[int]
-    """Tokens of this attempt that could not be stored; the tokens after the last partial save count as
+    """Tokens of this attempt that could not be stored. The tokens after the last partial save count as
     waste.
     """
 
     run: NotRequired[AttemptRun]
-    """Server and times of the attempt, for the timeline of the round; absent if it had no server."""
+    """Server and times of the attempt, for the timeline of the round; absent if the attempt had no server."""
 
 
 class FenceServerReply(TypedDict):
@@ -1611,20 +1622,20 @@ class FenceServerReply(TypedDict):
     """State of the server."""
 
     changed: bool
-    """False if that epoch is not the current one."""
+    """False if the server has another epoch."""
 
 
 class FenceServerRequest(TypedDict):
-    """`server.fence`: expires the epoch of a server as if its engine had failed, for an engine that does
-    not stop aborted requests. Its leases and sessions expire, and late releases change nothing; it
-    stays `failed` until it registers with another instanceId.
+    """`server.fence`: expires the epoch of a server as if the engine had failed, for an engine that does
+    not stop aborted requests. The leases and sessions of the server expire, and late releases change
+    nothing. The server is `failed` until it is registered with another instanceId.
     """
 
     serverId: str
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     epoch: str
-    """The epoch to expire; another current epoch stays."""
+    """The epoch to expire. Another current epoch stays."""
 
     reason: NotRequired[str]
     """Text for the log and the event."""
@@ -1634,15 +1645,15 @@ class FindPoolReply(TypedDict):
     """Reply of `pool.find`."""
 
     known: bool
-    """The load-balancer that replies serves the pool, or the pool has state in Redis."""
+    """True if the replying load-balancer serves the pool by name, or the pool has state in Redis."""
 
     pools: list[str]
-    """Pools that it serves by name, and pools with state in Redis: the first 128 in order of their names."""
+    """Pools that the load-balancer serves by name, and pools with state in Redis: the first 128, sorted."""
 
 
 class FindPoolRequest(TypedDict):
-    """`pool.find`: whether there is a pool. It is also answered where no service serves the pool of the
-    caller.
+    """`pool.find`: tells whether a pool exists. Any load-balancer answers, also one that does not serve
+    the pool of the caller.
     """
 
     name: str
@@ -1657,8 +1668,8 @@ class FinishSessionReply(TypedDict):
 
 
 class FinishSessionRequest(TypedDict):
-    """`lb.finish-session`: forgets the session of a finished trajectory; idempotent, does not release
-    leases.
+    """`lb.finish-session`: forgets the session of a finished trajectory, and releases no leases.
+    Idempotent.
     """
 
     sessionId: str
@@ -1669,9 +1680,7 @@ class GetLeaseRequest(TypedDict):
     """`lb.lease`: one live lease. Errors: LEASE_NOT_FOUND."""
 
     leaseId: str
-    """Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same
-    acquireId.
-    """
+    """Id of a lease, `<sequence>.<acquireId>`. The sequence distinguishes leases with the same acquireId."""
 
 
 class GetPayloadReply(TypedDict):
@@ -1684,7 +1693,7 @@ class GetPayloadReply(TypedDict):
     """Chunks of the whole payload."""
 
     data: str
-    """base64"""
+    """The chunk in base64."""
 
     chunkIndex: int
     """Index of this chunk, from 0."""
@@ -1701,14 +1710,14 @@ class GetPayloadRequest(TypedDict):
 
 
 class GetReadinessRequest(TypedDict):
-    """`service.readiness`: reads whether each replica that serves the pool can work, and why not. Each
-    replica replies.
+    """`service.readiness`: reads the readiness checks of all replicas that serve the pool. Each replica
+    replies.
     """
 
 
 class GetRequestRequest(TypedDict):
-    """`request.get`: one request in any state, with its segments. REQUEST_NOT_FOUND, also after its round
-    was folded.
+    """`request.get`: one request in any state, with its segments. Errors: REQUEST_NOT_FOUND, also after
+    the coordinator has deleted the requests of the closed round.
     """
 
     requestId: str
@@ -1718,22 +1727,20 @@ class GetRequestRequest(TypedDict):
 
 
 class GetServerRequest(TypedDict):
-    """`server.get`: one server. SERVER_NOT_FOUND."""
+    """`server.get`: one server. Errors: SERVER_NOT_FOUND."""
 
     serverId: str
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
 
 class GrantedItem(TypedDict):
-    """A granted acquire; a refused one has `error`."""
+    """A granted acquire. A refused acquire is a `RefusedItem`."""
 
     acquireId: str
     """Id of the acquire, from the request."""
 
     leaseId: str
-    """Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same
-    acquireId.
-    """
+    """Id of a lease, `<sequence>.<acquireId>`. The sequence distinguishes leases with the same acquireId."""
 
     serverId: str
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
@@ -1764,9 +1771,9 @@ class GrantedServer(TypedDict):
     """Weight version of the server."""
 
     cacheSalt: NotRequired[str]
-    """Name of the weights of the server for its prefix cache: no other weights have it. Whoever calls the
-    engine adds it to `cache_salt` (vLLM) or `extra_key` (SGLang), so that no cache entry of other
-    weights is used. Absent if the engine has no salts.
+    """Unique name of the weights of the server. A caller of the engine adds this name to `cache_salt`
+    (vLLM) or `extra_key` (SGLang), so that the engine uses no prefix cache entry of other weights.
+    Absent if the engine has no salts.
     """
 
 
@@ -1777,7 +1784,7 @@ class GroupDroppedEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -1795,7 +1802,7 @@ class GroupDroppedEvent(TypedDict):
     """The group."""
 
     abortId: NotRequired[str]
-    """The abort that dropped it, if one did."""
+    """The abort that dropped the group, if an abort did so."""
 
     reason: NotRequired[str]
     """Reason given by the caller, if any."""
@@ -1808,7 +1815,7 @@ class GroupFailedEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -1826,29 +1833,29 @@ class GroupFailedEvent(TypedDict):
     """The group."""
 
     reason: NotRequired[str]
-    """Why its sample failed, as in `request.fail`; `lost`: Redis has lost a part of it."""
+    """Why the sample failed, as in `request.fail`; `lost`: Redis has lost a part of the sample."""
 
 
 class GroupResult(TypedDict):
     """One accepted group."""
 
     groupId: str
-    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+    """Id of a group, unique in its job, chosen by the trainer."""
 
     cuts: int
-    """Number of its cuts."""
+    """Number of cuts of the group."""
 
     firstStep: int
-    """Step in which it was first submitted."""
+    """Step in which the group was first submitted."""
 
     domain: NotRequired[str]
-    """Domain it was submitted with, if any."""
+    """Domain of the group, if any."""
 
     promptRef: str
-    """Reference of its prompt."""
+    """Reference of the prompt."""
 
     excluded: NotRequired[Literal[True]]
-    """The group is not trained, as its rewards are equal."""
+    """The group is not trained, because its rewards are equal."""
 
     samples: list[SampleResult]
     """Samples of the group."""
@@ -1857,8 +1864,8 @@ class GroupResult(TypedDict):
     """The page ends within this group; its other samples are in the next page."""
 
     digest: NotRequired[str]
-    """Digest of the samples and their segments; absent while `more`. If it is the same in a later read,
-    the payloads need not be fetched again.
+    """Digest of the samples and their segments; absent with `more`. If a later read has the same digest,
+    the payloads are still the same.
     """
 
 
@@ -1866,35 +1873,35 @@ class GroupRewards(TypedDict):
     """Rewards of one accepted group."""
 
     groupId: str
-    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+    """Id of a group, unique in its job, chosen by the trainer."""
 
     rewards: list[float]
-    """One for each sample of its results, in any order; finite numbers."""
+    """One finite number for each sample in the results of the group, in any order."""
 
 
 class GroupStatus(TypedDict):
     """One group of a round."""
 
     groupId: str
-    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+    """Id of a group, unique in its job, chosen by the trainer."""
 
     cuts: int
-    """Number of its cuts."""
+    """Number of cuts of the group."""
 
     firstStep: int
-    """Step in which it was first submitted."""
+    """Step in which the group was first submitted."""
 
     finishedSamples: int
     """Samples that are finished."""
 
     samples: int
-    """Samples it needs."""
+    """Samples that the group needs."""
 
     tokens: int
-    """Tokens of its samples."""
+    """Tokens of all samples of the group."""
 
     state: str
-    """`live`, `accepted`, `leaving` (cut, not in the queue yet), or its end."""
+    """`live`, `accepted`, `leaving` (cut, and not in the queue yet), or the way in which the group ended."""
 
     liveSamples: int
     """Samples that are pending, claimed, running or cutting."""
@@ -1903,21 +1910,21 @@ class GroupStatus(TypedDict):
     """The group is finished and has no place in the round."""
 
     reason: NotRequired[str]
-    """Why it ended, with the set `lost`: the reason of the failed attempt (`engine-rejected`), the reason
-    of the abort or drop, `timeout`, or `lost` (Redis has lost a part of it).
+    """Why the group ended, with the set `lost`: the reason of the failed attempt (e.g. `engine-rejected`),
+    the reason of the abort or drop, `timeout`, or `lost` (Redis has lost a part of the group).
     """
 
     message: NotRequired[str]
     """Message of the failed attempt, at most 300 bytes; with the set `lost`."""
 
     requestId: NotRequired[str]
-    """The sample that it ended for, if it was one; with the set `lost`."""
+    """The sample that ended the group, if a single sample did so; with the set `lost`."""
 
     promptRef: NotRequired[str]
-    """Reference of its prompt; with the set `lost`."""
+    """Reference of the prompt; with the set `lost`."""
 
     atMs: NotRequired[int]
-    """When it ended, milliseconds since 1970; with the set `lost`."""
+    """When the group ended, milliseconds since 1970; with the set `lost`."""
 
 
 class GroupSubmission(TypedDict):
@@ -1930,38 +1937,38 @@ class GroupSubmission(TypedDict):
     """Number of samples to train."""
 
     minSamples: NotRequired[int]
-    """Smallest number of samples to train if others are lost for good: aborted, timed out, or failed. The
-    group waits for all samples that can still finish, up to `samples`. Default: `samples`.
+    """Minimum number of samples to train if others were aborted, timed out or failed for good. The group
+    waits for all samples that can still finish, up to `samples`. Default: `samples`.
     """
 
     prompt: NotRequired[Prompt]
-    """The prompt inline, at most 32 kB; or promptRef."""
+    """The prompt inline, at most 32 kB. Exactly one of `prompt` and `promptRef`."""
 
     promptRef: NotRequired[str]
-    """Reference of the prompt, stored before by `payload.put`; or prompt."""
+    """Reference of the prompt, which `payload.put` has stored."""
 
     maxTokens: int
-    """Token budget of each sample. If all engines of the pool report their context, a budget that does not
-    fit beside a prompt of `promptTokenIds` is clipped to it; a prompt that can never fit is refused
-    (`CONTEXT_TOO_LONG`). For other prompts, workers clip the budget to the room that the engine reports
-    in its context; the response then ends with `length`.
+    """Token budget of each sample. If all engines of the pool report their maximum context, the budget for
+    a prompt of token ids is reduced to the room beside the prompt, and a prompt without room is refused
+    (`CONTEXT_TOO_LONG`). For other prompts, workers reduce the budget to the room in the engine. The
+    response then ends with `length`.
     """
 
     timeoutMs: NotRequired[int]
-    """Maximum generation time of a sample over all its attempts, milliseconds. Waiting for a worker or a
-    server does not count, nor does the time of tokens that a policy has thrown away. A sample that
-    takes longer ends as by an abort in the `abortScope` of its round. Default: none.
+    """Maximum generation time of a sample over all attempts, milliseconds; default: no limit. Waits for a
+    worker or a server, and the time of thrown away tokens, do not count. A sample that takes longer
+    ends like an aborted sample, with the `abortScope` of the round.
     """
 
     sampling: NotRequired[SamplingParameters]
-    """Sampling parameters of all its samples, at most 4 kB of JSON."""
+    """Sampling parameters of all samples, at most 4 kB of JSON."""
 
     domain: NotRequired[str]
     """Domain of the prompt, for `domainQuotas`, over-provision and long-tail statistics."""
 
     promptId: NotRequired[str]
-    """Id of the prompt in the prompt memory, the same in every pass over the data and every job; default:
-    its contents or promptRef.
+    """Id of the prompt in the prompt memory. Use the same id in every pass over the data and in every job.
+    Default: derived from the contents or `promptRef`.
     """
 
 
@@ -1969,10 +1976,10 @@ class HeldItem(TypedDict):
     """A lease or an attempt of a worker."""
 
     id: str
-    """leaseId, or requestId."""
+    """Id of the lease, or of the request of the attempt."""
 
     attempt: NotRequired[str]
-    """Set with a requestId."""
+    """The attempt; absent for a lease."""
 
     sinceMs: int
     """Time of the grant or claim, milliseconds since 1970."""
@@ -1985,9 +1992,9 @@ class JobLedgerReply(TypedDict):
     """Cost of the policy."""
 
     lengthBiasSoFar: NotRequired[float]
-    """`lengthBias` of all steps up to `roundId`; absent without it. A round that trains groups which
-    earlier rounds have cut is compared with these earlier rounds. So under an unbiased policy this
-    value approaches 1, while the length bias of a single round does not.
+    """`lengthBias` of all steps up to `roundId`; absent without `roundId`. The value of an unbiased policy
+    approaches 1. The length bias of a single round does not, because some of its groups were started in
+    earlier rounds.
     """
 
     alarms: list[LedgerAlarm]
@@ -1998,7 +2005,7 @@ class JobLedgerRequest(TypedDict):
     """`job.ledger`: the cost of the tail policy over all steps of a job or in one of its last rounds."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     roundId: NotRequired[str]
     """The round, among the last 16; absent: all steps of the job."""
@@ -2019,13 +2026,13 @@ class JobQuota(TypedDict):
 
 
 class JobReconciledEvent(TypedDict):
-    """The trainer of a job has named the groups it trained (`job.reconcile`), up to the end of one step."""
+    """The trainer of a job has named the last groups of a step that it has trained (`job.reconcile`)."""
 
     type: Literal["job.reconciled"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -2044,13 +2051,13 @@ class JobReconciledEvent(TypedDict):
 
 
 class JobRestoredEvent(TypedDict):
-    """A job returns to a snapshot."""
+    """A job was restored from a snapshot."""
 
     type: Literal["job.restored"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -2081,7 +2088,7 @@ class JobSnapshotStatus(TypedDict):
     """Groups of the long-tail queue in the snapshot."""
 
     requests: int
-    """Requests of these groups."""
+    """Requests of the groups of the snapshot."""
 
     savedAtMs: int
     """Time of completion, milliseconds since 1970."""
@@ -2103,7 +2110,7 @@ class JobSnapshottedEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -2119,7 +2126,7 @@ class JobStatus(TypedDict):
     """State of a job."""
 
     trainerEpoch: str
-    """Epoch of the trainer of the job; send it with every later call of the trainer."""
+    """Epoch of the trainer of the job. The trainer sends the epoch with every later call."""
 
     stepsTrained: int
     """Steps trained (rounds closed)."""
@@ -2128,16 +2135,18 @@ class JobStatus(TypedDict):
     """Groups ever submitted: the trainer's position in its data."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     trainedGroups: int
     """Groups trained."""
 
     excludedGroups: int
-    """Accepted groups that were not trained, as their rewards were equal; their requests are `dropped`."""
+    """Accepted groups that were not trained, because their rewards were equal. Their requests count as
+    `dropped`.
+    """
 
     failedGroups: int
     """Groups with a request that failed for good."""
@@ -2159,7 +2168,7 @@ class JobStatusRequest(TypedDict):
     """`job.status`: state and request counts of a job."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
@@ -2172,7 +2181,7 @@ class JobTakenOverEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -2191,10 +2200,10 @@ class KnownPrompt(TypedDict):
     """Id of the prompt in the prompt memory."""
 
     lengths: list[int]
-    """Lengths of its responses, tokens."""
+    """Lengths of the responses, tokens."""
 
     atCap: NotRequired[bool]
-    """All of them ended at their token budget."""
+    """True if all responses ended at their token budget."""
 
 
 class LeaseGrant(TypedDict):
@@ -2216,15 +2225,13 @@ class LeaseGrant(TypedDict):
     """Weight version of the server."""
 
     cacheSalt: NotRequired[str]
-    """Name of the weights of the server for its prefix cache: no other weights have it. Whoever calls the
-    engine adds it to `cache_salt` (vLLM) or `extra_key` (SGLang), so that no cache entry of other
-    weights is used. Absent if the engine has no salts.
+    """Unique name of the weights of the server. A caller of the engine adds this name to `cache_salt`
+    (vLLM) or `extra_key` (SGLang), so that the engine uses no prefix cache entry of other weights.
+    Absent if the engine has no salts.
     """
 
     leaseId: str
-    """Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same
-    acquireId.
-    """
+    """Id of a lease, `<sequence>.<acquireId>`. The sequence distinguishes leases with the same acquireId."""
 
     serverId: str
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
@@ -2237,15 +2244,15 @@ class LeaseGrant(TypedDict):
 
 
 class LeaseHolder(TypedDict):
-    """A live worker epoch with leases on the server, which is asked for a sync."""
+    """A live worker epoch with leases on the server. The worker is asked for a `worker.sync`."""
 
     workerId: str
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     leases: int
@@ -2256,9 +2263,7 @@ class LeaseStatus(TypedDict):
     """One live lease."""
 
     leaseId: str
-    """Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same
-    acquireId.
-    """
+    """Id of a lease, `<sequence>.<acquireId>`. The sequence distinguishes leases with the same acquireId."""
 
     requestId: str
     """Request that the acquire named."""
@@ -2270,18 +2275,18 @@ class LeaseStatus(TypedDict):
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     serverEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     workerId: str
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     sessionId: NotRequired[str]
@@ -2291,7 +2296,7 @@ class LeaseStatus(TypedDict):
     """Group of the acquire, if any."""
 
     ageMs: int
-    """Time since the grant."""
+    """Time since the grant, milliseconds."""
 
 
 class LedgerAlarm(TypedDict):
@@ -2307,7 +2312,7 @@ class LedgerAlarm(TypedDict):
     """The bound."""
 
     state: Literal["near", "over"]
-    """`near`: above 80 % of the bound."""
+    """`near`: the value is above 80 % of the bound. `over`: the value is above the bound."""
 
 
 class LedgerBounds(TypedDict):
@@ -2329,7 +2334,7 @@ class LedgerBounds(TypedDict):
     """Tokens thrown away / all generated tokens."""
 
     batchVariation: NotRequired[float]
-    """Standard deviation / mean of the steps' mean lengths."""
+    """Standard deviation / mean, over the mean lengths of the steps."""
 
     cutsPerGroup: NotRequired[int]
     """How often a trained group was cut."""
@@ -2339,13 +2344,13 @@ class LedgerSummaryWaste(TypedDict):
     """Tokens that were thrown away."""
 
     tokens: int
-    """How many."""
+    """Number of tokens."""
 
     share: float
     """Share of all generated tokens."""
 
     byReason: dict[str, int]
-    """How many, by reason."""
+    """Number of tokens, by reason."""
 
 
 class LedgerSummaryTrainedByKind(TypedDict):
@@ -2361,28 +2366,28 @@ class LedgerSummaryTrainedByKind(TypedDict):
 
 
 class LedgerSummaryExcluded(TypedDict):
-    """Accepted groups that were not trained, as their rewards were equal. `lengthBias` and `acceptance`
-    count their samples as trained: it was not the tail policy that chose against them.
+    """Accepted groups that were not trained, because their rewards were equal. `lengthBias` and
+    `acceptance` count their samples as trained, because the tail policy has accepted them.
     """
 
     groups: int
     """Groups."""
 
     samples: int
-    """Their samples."""
+    """Samples of these groups."""
 
 
 class LedgerSummaryReconciled(TypedDict):
-    """Groups and samples that `job.reconcile` counted as trained because Redis had lost them. Their
-    lengths are unknown, so they are in no other field; with `trained.samples` they are all trained
-    requests of the job.
+    """Groups and samples that `job.reconcile` counted as trained because Redis had lost them. The lengths
+    are unknown, so no other field counts them. All trained requests of the job are `samples` and
+    `trained.samples` together.
     """
 
     groups: int
     """Groups."""
 
     samples: int
-    """Their samples."""
+    """Samples of these groups."""
 
 
 class LedgerSummary(TypedDict):
@@ -2392,10 +2397,10 @@ class LedgerSummary(TypedDict):
     """Samples that were trained."""
 
     admitted: LengthSummary
-    """All started samples, a Kaplan-Meier estimate because some were cut. A sample that is drawn again
-    counts each time, but only its last draw is observed to its end. These are the hard prompts, so if
-    tokens are thrown away the estimate is some percent too high and the bias some points too low:
-    alarms come too early, never too late.
+    """All started samples. The lengths are a Kaplan-Meier estimate, because some samples were cut. A
+    sample that is generated again counts each time, and only the last time has a known length. Long
+    samples are generated again most often. So if tokens are thrown away, the estimate is some percent
+    too high, and alarms come too early, never too late.
     """
 
     lengthBias: float
@@ -2416,7 +2421,7 @@ class LedgerSummary(TypedDict):
     """
 
     batchVariation: float
-    """Standard deviation / mean of the steps' mean lengths."""
+    """Standard deviation / mean, over the mean lengths of the steps."""
 
     cutsPerGroup: MeanAndMax
     """How often trained groups were cut."""
@@ -2428,14 +2433,14 @@ class LedgerSummary(TypedDict):
     """Share of samples that were trained, by length."""
 
     excluded: LedgerSummaryExcluded
-    """Accepted groups that were not trained, as their rewards were equal. `lengthBias` and `acceptance`
-    count their samples as trained: it was not the tail policy that chose against them.
+    """Accepted groups that were not trained, because their rewards were equal. `lengthBias` and
+    `acceptance` count their samples as trained, because the tail policy has accepted them.
     """
 
     reconciled: LedgerSummaryReconciled
-    """Groups and samples that `job.reconcile` counted as trained because Redis had lost them. Their
-    lengths are unknown, so they are in no other field; with `trained.samples` they are all trained
-    requests of the job.
+    """Groups and samples that `job.reconcile` counted as trained because Redis had lost them. The lengths
+    are unknown, so no other field counts them. All trained requests of the job are `samples` and
+    `trained.samples` together.
     """
 
 
@@ -2449,17 +2454,17 @@ class LengthRange(TypedDict):
     """End of the range, exclusive."""
 
     finished: int
-    """Samples that ended here."""
+    """Samples that ended in this range."""
 
     unfinished: int
-    """Samples that have not ended and have this length so far, and samples that were cut at it."""
+    """Samples with this length so far that have not ended, and samples that were cut at this length."""
 
 
 class LengthSummary(TypedDict):
     """Lengths of samples, tokens."""
 
     samples: int
-    """How many."""
+    """Number of samples."""
 
     meanTokens: float
     """Mean, approximate: up to 1.6 % off."""
@@ -2468,38 +2473,38 @@ class LengthSummary(TypedDict):
     """Median, approximate: up to 3.2 % below the exact one, and never above the longest sample."""
 
     p99Tokens: float
-    """99th percentile, approximate as the median."""
+    """99th percentile, as approximate as the median."""
 
     capShare: float
-    """Share that ended at the token budget."""
+    """Share of the samples that ended at the token budget."""
 
 
 class ListGroupsReply(TypedDict):
     """Reply of `group.list`."""
 
     cursor: NotRequired[int]
-    """Set if there are more: send the same body with this cursor."""
+    """Cursor of the next page, to be sent with the same body; absent on the last page."""
 
     groups: list[GroupStatus]
     """The groups of the page."""
 
 
 class ListGroupsRequest(TypedDict):
-    """`group.list`: one page of the groups of a round that is not folded. Errors: JOB_NOT_FOUND,
-    ROUND_NOT_FOUND.
+    """`group.list`: one page of the groups of a round. The groups of a closed round are counted, then
+    deleted. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     roundId: NotRequired[str]
-    """Default: the round that is not closed, or the last one."""
+    """The round. Default: the round that is not closed, or the last round."""
 
     set: NotRequired[Literal["live", "accepted", "failed", "lost"]]
-    """Which groups. `live`: not accepted yet, in the order of their arrival. `accepted`: accepted groups.
-    `failed`: groups with a request that failed for good. `lost`: all groups that ended without training
-    since the last round was completed, failed or dropped, with the reason. Until the round is folded,
-    and at most the last 16,384.
+    """Set of the groups. `live`: groups that are not accepted yet, in the order of arrival. `accepted`:
+    accepted groups. `failed`: groups with a request that failed for good. `lost`: the last 16,384
+    groups that failed or were dropped since the last round was completed, with the reason; kept as long
+    as the round has groups.
     """
 
     cursor: NotRequired[int]
@@ -2510,7 +2515,7 @@ class ListJobsReply(TypedDict):
     """Reply of `job.list`."""
 
     cursor: NotRequired[str]
-    """Send this for the next page; absent on the last page."""
+    """Cursor of the next page; absent on the last page."""
 
     jobs: list[str]
     """The jobs, sorted within the page."""
@@ -2530,7 +2535,7 @@ class ListLeasesReply(TypedDict):
     """Reply of `lb.leases`."""
 
     cursor: NotRequired[str]
-    """Send this for the next page; absent on the last page."""
+    """Cursor of the next page; absent on the last page."""
 
     leases: list[LeaseStatus]
     """The leases, oldest first within the page."""
@@ -2538,8 +2543,8 @@ class ListLeasesReply(TypedDict):
 
 class ListLeasesRequest(TypedDict):
     """`lb.leases`: one page of the leases of the current epoch of a server, of the live epoch of a worker,
-    or of the pool. Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND; VALIDATION_FAILED for both selectors at
-    once.
+    or of the pool. Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND; VALIDATION_FAILED for `serverId` and
+    `workerId` together.
     """
 
     cursor: NotRequired[str]
@@ -2556,15 +2561,15 @@ class ListRequestsReply(TypedDict):
     """Reply of `request.list`."""
 
     cursor: NotRequired[str]
-    """Send this for the next page; absent on the last page."""
+    """Cursor of the next page; absent on the last page."""
 
     requests: list[RequestStatus]
     """The requests of the page, unordered."""
 
 
 class ListRequestsRequest(TypedDict):
-    """`request.list`: one page of the requests that have not ended, of a round of a job or of a worker:
-    exactly one of `job` and `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
+    """`request.list`: one page of the requests of a round or a worker that have not ended. Needs exactly
+    one of `job` and `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
     """
 
     cursor: NotRequired[str]
@@ -2574,7 +2579,7 @@ class ListRequestsRequest(TypedDict):
     """The job whose round is listed."""
 
     roundId: NotRequired[str]
-    """With `job`; default: the round that is not closed, or the last one."""
+    """The round, with `job`. Default: the round that is not closed, or the last round."""
 
     workerId: NotRequired[str]
     """The requests of the live epoch of this worker, of any job and round."""
@@ -2594,19 +2599,19 @@ class ListRoundsReply(TypedDict):
 
 
 class ListRoundsRequest(TypedDict):
-    """`round.list`: the rounds of a job that have summaries, latest step first: the last 16 rounds and all
-    rounds that are not folded yet.
+    """`round.list`: rounds of a job, latest step first: all rounds that still have groups, and the last 16
+    other rounds.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
 
 class ListServersReply(TypedDict):
     """Reply of `server.list`."""
 
     cursor: NotRequired[str]
-    """Send this for the next page; absent on the last page."""
+    """Cursor of the next page; absent on the last page."""
 
     servers: list[ServerStatus]
     """The servers of the page."""
@@ -2623,7 +2628,7 @@ class ListSessionsReply(TypedDict):
     """Reply of `lb.sessions`."""
 
     cursor: NotRequired[str]
-    """Send this for the next page; absent on the last page."""
+    """Cursor of the next page; absent on the last page."""
 
     sessions: list[SessionStatus]
     """The sessions of the page, unordered."""
@@ -2643,7 +2648,7 @@ class ListSnapshotsReply(TypedDict):
     """Reply of `job.snapshots`."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     snapshots: list[JobSnapshotStatus]
     """Complete snapshots, oldest first."""
@@ -2659,14 +2664,14 @@ class ListSnapshotsRequest(TypedDict):
     """`job.snapshots`: lists the snapshots that can be restored, oldest first."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
 
 class ListWorkersReply(TypedDict):
     """Reply of `worker.list`."""
 
     cursor: NotRequired[str]
-    """Send this for the next page; absent on the last page."""
+    """Cursor of the next page; absent on the last page."""
 
     workers: list[WorkerStatus]
     """The workers, longest silence first within the page."""
@@ -2686,14 +2691,14 @@ class LoadBalancerStatus(TypedDict):
     """The pool."""
 
     paused: bool
-    """The pool is paused (`pool.pause`)."""
+    """True while `pool.pause` is in force."""
 
     pausedUntilMs: NotRequired[int]
     """End of a pause with a deadline, time of Redis, milliseconds."""
 
     setBackAtMs: NotRequired[int]
     """When Redis was last restarted or set back, time of Redis, milliseconds: changes just before may be
-    lost. Absent: never, as far as the pool knows.
+    lost. Absent: no restart is known.
     """
 
     servers: int
@@ -2706,7 +2711,7 @@ class LoadBalancerStatus(TypedDict):
     """Live leases."""
 
     sessions: int
-    """Sessions bound to a server."""
+    """Sessions that are bound to a server."""
 
     sessionsEvicted: int
     """Idle sessions forgotten so far, by age or because the limit was reached."""
@@ -2721,7 +2726,7 @@ class LoadBalancerStatus(TypedDict):
     """Live worker epochs."""
 
     expiredEpochs: int
-    """Worker and server epochs whose leases are still being returned."""
+    """Expired worker and server epochs that still have leases to return."""
 
     perServer: list[ServerTotals]
     """The first page of servers; `server.list` returns all."""
@@ -2735,42 +2740,42 @@ class LogLevelReply(TypedDict):
     """Reply of one replica."""
 
     app: str
-    """Name of its service."""
+    """Name of the service of the replica."""
 
     replicaId: str
     """Id of the replica."""
 
     level: LogLevel
-    """The level that it writes now."""
+    """Level that the replica has now."""
 
 
 class LongtailGroup(TypedDict):
     """One group of the long-tail queue."""
 
     groupId: str
-    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+    """Id of a group, unique in its job, chosen by the trainer."""
 
     cuts: int
-    """Number of its cuts."""
+    """Number of cuts of the group."""
 
     firstStep: int
-    """Step in which it was first submitted."""
+    """Step in which the group was first submitted."""
 
     finishedSamples: int
     """Samples that are finished."""
 
     samples: int
-    """Samples it needs."""
+    """Samples that the group needs."""
 
     tokens: int
-    """Tokens of its samples."""
+    """Tokens of all samples of the group."""
 
 
 class LongtailListReply(TypedDict):
     """Reply of `longtail.list`."""
 
     cursor: NotRequired[int]
-    """Set if there are more: send the same body with this cursor."""
+    """Cursor of the next page, to be sent with the same body; absent on the last page."""
 
     groups: list[LongtailGroup]
     """The page, oldest first."""
@@ -2780,7 +2785,7 @@ class LongtailListRequest(TypedDict):
     """`longtail.list`: one page of the queue, oldest first."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     cursor: NotRequired[int]
     """Cursor of the previous page."""
@@ -2793,13 +2798,13 @@ class LongtailRequeuedEvent(TypedDict):
     """Samples that are finished."""
 
     samples: int
-    """Samples it needs."""
+    """Samples that the group needs."""
 
     type: Literal["longtail.requeued"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -2831,7 +2836,7 @@ class LongtailStatsRequest(TypedDict):
     """`longtail.stats`"""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
 
 class MeanAndMax(TypedDict):
@@ -2845,15 +2850,16 @@ class MeanAndMax(TypedDict):
 
 
 class MoveLeasesCommand(TypedDict):
-    """`worker.<workerId>.move`, sent to a caller that only routes: end these calls with their tokens, move
-    their leases with `lb.transfer`, and continue on the new servers. Release a call that ends before as
-    usual. The command is repeated until the lease has moved or ended, or until the deadline.
+    """`worker.<workerId>.move`, sent to a caller that only routes. The caller stops the calls of the
+    leases and keeps the tokens, moves the leases with `lb.transfer`, and continues on the new servers.
+    A call that ends before is released as usual. The command is repeated until the lease has moved or
+    ended, or until the deadline.
     """
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     planId: str
@@ -2873,10 +2879,10 @@ class MoveStatus(TypedDict):
     """The running attempt."""
 
     fromServerId: NotRequired[str]
-    """The server it runs on."""
+    """The server on which the request runs."""
 
     fromEpoch: NotRequired[str]
-    """Epoch of that server."""
+    """Epoch of the server on which the request runs."""
 
     toServerId: str
     """The target server."""
@@ -2885,50 +2891,55 @@ class MoveStatus(TypedDict):
     """Epoch of the target server."""
 
     purpose: NotRequired[Literal["leave", "tier", "wait"]]
-    """Reason: `leave`: its server is drained; `tier`: for a smaller batch tier; `wait`: it does not wait
-    on the target.
+    """Reason of the move. `leave`: the present server is drained. `tier`: the move makes the batch tier
+    smaller. `wait`: the request waits, and runs at once on the target.
     """
 
     means: NotRequired[MoveMeans]
-    """How the context gets to the new server: there was no cache (`bind`), it is computed again
-    (`recompute`), or it is read from the KV store that both servers share (`transfer`).
+    """How the KV cache of a request gets to the new server. `bind`: the request has no cache. `recompute`:
+    the new server computes the cache again. `transfer`: the new server reads the cache from the KV
+    store of both servers.
     """
 
     costSeconds: NotRequired[float]
-    """Cost: engine time of the new server, seconds."""
+    """Cost of the move: engine time of the new server, seconds."""
 
     gainSeconds: NotRequired[float]
-    """Share of the move in the gain of its plan, seconds; `tier` moves have equal shares, because they
-    gain only together.
+    """Share of the move in the gain of the plan, seconds. Moves with the purpose `tier` have equal shares,
+    because they gain only together.
     """
 
     leaseId: NotRequired[str]
     """The lease, for a caller that only routes."""
 
     state: MoveState
-    """State of the change."""
+    """State of the move."""
 
     refusal: NotRequired[MoveRefusal]
-    """Why the move was refused, if it was."""
+    """Why the move was refused; only with the state `refused`."""
 
     times: NotRequired[MoveTimes]
-    """Times of the move, once it has its first token on the new server."""
+    """Times of the move; absent until the request has its first token on the new server."""
 
 
 class MoveTimes(TypedDict):
-    """Times of a move that has its first token on the new server."""
+    """Times of a move whose request has its first token on the new server."""
 
     stopMs: int
-    """From the command to the end of the old attempt, milliseconds; 0 for a request that nobody ran."""
+    """Time from the command to the end of the old attempt, milliseconds; 0 for a request that no worker
+    ran.
+    """
 
     placeMs: int
-    """Until a worker has claimed the request again, milliseconds."""
+    """Time from the end of the old attempt to the claim of the new attempt, milliseconds."""
 
     resumeMs: int
-    """Until the new attempt has its lease and is sent to the engine, milliseconds."""
+    """Time from the claim to the lease of the new attempt, milliseconds."""
 
     firstTokenMs: int
-    """Until its first token, milliseconds: the prefill, or the transfer from the KV store."""
+    """Time from the lease to the first token, milliseconds: the prefill, or the transfer from the KV
+    store.
+    """
 
 
 class MovedLease(TypedDict):
@@ -2938,52 +2949,50 @@ class MovedLease(TypedDict):
     """The target server."""
 
     targetEpoch: NotRequired[str]
-    """Only if this is the current epoch of the target."""
+    """Required epoch of the target: with another current epoch, the lease or request does not move."""
 
     leaseId: str
-    """Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same
-    acquireId.
-    """
+    """Id of a lease, `<sequence>.<acquireId>`. The sequence distinguishes leases with the same acquireId."""
 
 
 class NextRoundReply(TypedDict):
     """Reply of `round.next`."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     planId: str
-    """Id of the plan: it contains the state that the plan was made for, and fences `round.open`."""
+    """Id of the plan. `round.open` refuses a plan whose state has changed (`PLAN_STALE`)."""
 
     step: int
     """Training step of the round, from 1."""
 
     kind: Union[RoundKind, Literal["done"]]
-    """Kind of the round; `done`: no groups are left to train."""
+    """Kind of the round, or `done`: no groups are left to train."""
 
     neededGroups: int
-    """Groups the step trains."""
+    """Groups that the step trains."""
 
     newGroups: int
     """New groups to submit."""
 
     takeGroups: int
-    """Groups `round.open` takes from the long-tail queue."""
+    """Groups that `round.open` takes from the long-tail queue."""
 
     newByDomain: NotRequired[dict[str, int]]
-    """New groups to submit, by domain, '' for groups without one; only with `domainQuotas`."""
+    """New groups to submit, by domain ('' = no domain); only with `domainQuotas`."""
 
     choice: NotRequired[TailChoice]
-    """The choice of an adaptive policy; absent without one."""
+    """Choice of an adaptive policy; absent for other policies."""
 
 
 class NextRoundRequest(TypedDict):
-    """`round.next`: returns the plan of the next round; every step trains exactly its groups. Changes no
-    round.
+    """`round.next`: returns a plan of the next round, and changes nothing. Every step trains exactly
+    `groupsPerStep` groups while there are enough.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
@@ -2995,15 +3004,15 @@ class NextRoundRequest(TypedDict):
     """Groups of the data set that were never submitted."""
 
     remainingByDomain: NotRequired[dict[str, int]]
-    """Groups that were never submitted, by domain, '' for groups without one; required with
-    `domainQuotas`.
-    """
+    """Groups that were never submitted, by domain ('' = no domain); required with `domainQuotas`."""
 
     policy: TailPolicy
     """Tail policy of the round."""
 
     trainerEpoch: NotRequired[str]
-    """Epoch of an earlier open or takeover; a trainer that was taken over gets `FENCED`."""
+    """Epoch of an earlier open or takeover. After a takeover the epoch of the previous trainer is refused
+    (`FENCED`).
+    """
 
 
 class OpenRoundReply(TypedDict):
@@ -3013,7 +3022,7 @@ class OpenRoundReply(TypedDict):
     """Id of a round of a job, chosen by its trainer."""
 
     trainerEpoch: str
-    """Epoch of its trainer, which every call of the trainer has."""
+    """Epoch of the trainer. The trainer sends the epoch with every call."""
 
     state: RoundState
     """State of the round."""
@@ -3022,14 +3031,14 @@ class OpenRoundReply(TypedDict):
     """Groups taken from the long-tail queue."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
 
 class OpenRoundRequest(TypedDict):
     """`round.open`: opens a round and takes its groups from the long-tail queue; idempotent by planId."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
@@ -3053,15 +3062,14 @@ class OpenRoundRequest(TypedDict):
     """Groups taken from the long-tail queue, as in the plan."""
 
     newGroups: int
-    """New groups that will be submitted; together with takeGroups at least neededGroups."""
+    """New groups that the trainer will submit: `takeGroups` + `newGroups` >= `neededGroups`."""
 
     policy: TailPolicy
     """Tail policy of the round, as for the plan."""
 
     weightVersion: NotRequired[int]
-    """Weight version of the pool (default): the last committed version, otherwise the version that its
-    servers report. Any other is refused (`WEIGHT_VERSION_MISMATCH`). Segments have the version of their
-    engine.
+    """Weight version of the pool: the last committed version, otherwise the version that the servers
+    report. Another version is refused (`WEIGHT_VERSION_MISMATCH`). Default: the version of the pool.
     """
 
     trainerEpoch: NotRequired[str]
@@ -3071,38 +3079,38 @@ class OpenRoundRequest(TypedDict):
     """Silence of the trainer after which claims stop, milliseconds."""
 
     abortScope: NotRequired[AbortScope]
-    """Scope of an abort or timeout of one request: the whole `group`, or only the `sample` while its group
-    has `minSamples` others.
+    """Scope of an abort or timeout of one request: the whole `group`, or only the `sample`. A group with
+    fewer than `minSamples` other samples always ends.
     """
 
     priority: NotRequired[int]
-    """Priority of its requests among waiting acquires of the pool, from 0 (lowest) to 9. Workers claim by
+    """Priority of the requests among waiting acquires of the pool, from 0 (lowest) to 9. Workers claim by
     the weights of jobs, not by priority.
     """
 
     workerKind: NotRequired[str]
-    """Kind of the workers that may claim requests of the job, for example `agent`: the workers that send
-    this kind with `request.claim`. Counts until the next `round.open` of the job. Default: built-in
-    workers, which send none.
+    """Kind of the workers that may claim requests of the job, for example `agent`; workers send their kind
+    with `request.claim`. Counts until the next `round.open` of the job. Default: built-in workers,
+    which send no kind.
     """
 
 
 class OverProvisionWhy(TypedDict):
-    """How an adaptive over-provision was computed; lengths in tokens, times in the unit of the fit (tokens
-    without a fit).
+    """How an adaptive over-provision was computed. Times are in milliseconds if the times of the last
+    rounds could be fitted, otherwise in tokens.
     """
 
     groups: int
     """Groups in the estimate."""
 
     censored: int
-    """Groups in the estimate that were cut before their end (censored)."""
+    """Groups in the estimate that were cut before their end."""
 
     kneeTokens: NotRequired[float]
-    """A short round ends when all but the tail are done: groups longer than this are its tail."""
+    """Length at which a short round ends. Longer groups are the tail of the round."""
 
     tailShare: NotRequired[float]
-    """Share of groups that have a sample beyond the knee."""
+    """Share of groups with a sample that is longer than `kneeTokens`."""
 
     wanted: NotRequired[float]
     """Value of the model, before damping and limits."""
@@ -3114,7 +3122,9 @@ class OverProvisionWhy(TypedDict):
     """Expected time of a long round."""
 
     limitedBy: NotRequired[Literal["too-few", "damping", "cap", "kv"]]
-    """Limit of the value: too few lengths, the change of 1/16, the highest value, the KV caches."""
+    """Limit that changed the value. `too-few`: too few known lengths. `damping`: at most 1/16 for each
+    step. `cap`: the highest value. `kv`: the KV caches.
+    """
 
 
 class PausePoolReply(TypedDict):
@@ -3129,18 +3139,18 @@ class PausePoolReply(TypedDict):
 
 class PausePoolRequest(TypedDict):
     """`pool.pause`: stops leases and claims until `pool.resume`. Acquires and claims are answered
-    POOL_PAUSED: at once, or after their `waitMs`.
+    POOL_PAUSED, at once or after `waitMs`.
     """
 
     deadlineMs: NotRequired[int]
-    """Time after which the pause ends and engines are resumed, milliseconds; a repeat begins it again.
-    Absent: the pause has no end but `pool.resume`. A pause without this time stays one.
+    """Time after which the pause ends and engines are resumed, milliseconds. A repeat starts the time
+    again. Absent: only `pool.resume` ends the pause; a later deadline does not change this.
     """
 
 
 class PlanRebalanceRequest(TypedDict):
-    """`rebalance.plan`: makes a plan and stores it for an hour without moving requests. A repeat gets the
-    same plan.
+    """`rebalance.plan`: makes a plan and stores the plan for an hour, without moving requests. A repeat
+    gets the same plan.
     """
 
     planId: str
@@ -3150,17 +3160,17 @@ class PlanRebalanceRequest(TypedDict):
     """Maximum moves in the page."""
 
     policy: NotRequired[RebalancePolicy]
-    """Policy to use instead of the policy of the settings."""
+    """Policy of this plan; default: the policy of the settings."""
 
     tiers: NotRequired[list[int]]
-    """Batch tiers to use instead of the tiers of the settings, strictly descending."""
+    """Batch tiers of this plan, strictly descending; default: the tiers of the settings."""
 
 
 class PoolHistoryReply(TypedDict):
     """Reply of `pool.history`."""
 
     versions: list[PoolVersion]
-    """Latest first; the first one is in force."""
+    """Versions, latest first. The first version is in force."""
 
 
 class PoolHistoryRequest(TypedDict):
@@ -3179,21 +3189,18 @@ class PoolLedgerReply(TypedDict):
 
 class PoolLedgerRequest(TypedDict):
     """`pool.ledger`: the cost of the tail policies of all jobs of the pool, over all their steps. The
-    reply adds up the ledgers of all jobs (`job.ledger`), so a job that is deleted takes its part with
-    it.
+    reply adds up the ledgers of all present jobs (`job.ledger`). Deleted jobs do not count.
     """
 
 
 class PoolSetBackEvent(TypedDict):
-    """Redis was restarted or set back: the last changes of the pool may be lost, and events with the last
-    numbers too.
-    """
+    """Redis was restarted or set back: the last changes of the pool and its last events may be lost."""
 
     type: Literal["pool.set-back"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -3206,20 +3213,20 @@ class PoolSettings(TypedDict):
     """Settings of a pool, which can be changed while it runs. All replicas use them from the next call on."""
 
     policy: NotRequired[RoutingPolicy]
-    """Default `least-inflight`."""
+    """Routing policy. Default `least-inflight`."""
 
     affinityBreakMargin: NotRequired[Union[int, Literal["never"]]]
-    """A session leaves its server if that has more leases than the server that the policy would choose,
-    plus this margin: 0 to 1,000,000. `never` (the default): it stays under any load.
+    """A session leaves its server if that server has more leases than the best server of the policy and
+    this margin together: 0 to 1,000,000. `never` (the default): a session stays under any load.
     """
 
     affinityBreakMaxContextTokens: NotRequired[int]
-    """An acquire with more `contextTokens` than this stays, because another prefill would cost more. Unset
-    = no limit.
+    """An acquire with more `contextTokens` stays on the server of its session, because another prefill
+    would cost more. Unset = no limit.
     """
 
     groupPlacement: NotRequired[GroupPlacement]
-    """Default `group-spread`."""
+    """Placement of the samples of a group. Default `group-spread`."""
 
     groupAffinityCap: NotRequired[int]
     """Maximum leases of one group on one server with affinity; further leases go to other servers. Default
@@ -3227,7 +3234,7 @@ class PoolSettings(TypedDict):
     """
 
     groupSpreadBelowTokens: NotRequired[int]
-    """`auto` spreads siblings with fewer `contextTokens` than this. Default 2,048."""
+    """`auto` spreads samples of a group with fewer `contextTokens` than this. Default 2,048."""
 
     groupSpreadAboveKvUse: NotRequired[float]
     """`auto` spreads away from a server that reported a KV use above this, 0 to 1. Default 0.7."""
@@ -3238,16 +3245,18 @@ class PoolSettings(TypedDict):
     """
 
     maxSessions: NotRequired[int]
-    """Maximum sessions; above it the session that was idle longest is forgotten. Default 200,000."""
+    """Maximum sessions. When there are more, the session that was idle longest is forgotten. Default
+    200,000.
+    """
 
     decisionSampleEvery: NotRequired[int]
     """Every n-th decision is stored with its full snapshot. Default 1,000."""
 
     poolMaxInflight: NotRequired[int]
-    """Maximum leases of the whole pool. Unset = the sum of its servers."""
+    """Maximum leases of the whole pool. Unset = the sum over all servers."""
 
     requiredWeightVersion: NotRequired[int]
-    """A server that reports another weight version is `quarantined` until it reports this one. Unset = any
+    """A server with another weight version is `quarantined` until it reports this version. Unset = any
     version.
     """
 
@@ -3255,21 +3264,20 @@ class PoolSettings(TypedDict):
     """Time in which a new or restarted server reaches its capacity, milliseconds. Default 0 = at once."""
 
     slowStartFraction: NotRequired[float]
-    """Share of its capacity with which a server in slow start begins. Default 0.1; at least one lease."""
+    """Share of the capacity with which a server begins in slow start, at least one lease. Default 0.1."""
 
     breakerFailures: NotRequired[int]
-    """Number of consecutive failed calls (released as `failed`: a broken stream, 500) that make a server
-    suspect although it answers probes, unless fewer than half of the servers would be left. 0 = off.
-    Default 5.
+    """Consecutive failed calls (outcome `failed` of `lb.release`) that make a server suspect, although it
+    answers probes. At least half of the servers are never made suspect in this way. 0 = off. Default 5.
     """
 
     breakerOpenMs: NotRequired[int]
-    """How long the server is then suspect, milliseconds; after that it gets one call first. Default
-    10,000.
+    """Time that a server is suspect after `breakerFailures`, milliseconds; then the server gets one call
+    at first. Default 10,000.
     """
 
     adaptiveConcurrency: NotRequired[Literal[0, 1]]
-    """1 = the capacity of each server follows its load reports. Default 0 = off."""
+    """1 = the capacity of a server follows the load that its engine reports. Default 0 = off."""
 
     adaptIntervalMs: NotRequired[int]
     """Pause between two changes of a server's capacity, milliseconds. Default 2,000."""
@@ -3282,13 +3290,13 @@ class PoolSettingsReply(TypedDict):
     """Version of the settings, increased by 1 with each change."""
 
     settings: PoolSettings
-    """The settings that were set; all others have their defaults."""
+    """The settings that were set. All other settings have their defaults."""
 
     policy: RoutingPolicy
     """The active policy."""
 
     nextPolicy: NotRequired[RoutingPolicy]
-    """The policy that becomes active when every server is scored for it."""
+    """The policy that becomes active when the load keys of all servers are computed."""
 
 
 class PoolSettingsRequest(TypedDict):
@@ -3302,10 +3310,10 @@ class PoolVersion(TypedDict):
     """Version of the settings, increased by 1 with each change."""
 
     settings: PoolSettings
-    """The settings that were set; all others have their defaults."""
+    """The settings that were set. All other settings have their defaults."""
 
     sinceMs: int
-    """When it began, milliseconds since 1970."""
+    """When the version came into force, milliseconds since 1970."""
 
 
 class Prompt(TypedDict):
@@ -3321,9 +3329,9 @@ class Prompt(TypedDict):
     """The prompt as token ids, each at least 0 and below 2^31; not empty."""
 
     engineFields: NotRequired[dict[str, Any]]
-    """Further fields of the engine's request, passed on unread: `tools`, `lora_path`, `image_data`,
-    `return_routed_experts`. Fields that Broomwagon sets are refused: prompt, budget, ids, streaming,
-    `n`. Further fields of the response are in `engineFields` of the segments.
+    """Further fields of the request to the engine, e.g. `tools`, `lora_path`, `image_data`; passed on
+    unread. Fields that Broomwagon sets are refused, e.g. the prompt, the budget, `n`. Further fields of
+    the response are in `engineFields` of the segments.
     """
 
 
@@ -3331,16 +3339,16 @@ class PromptLengths(TypedDict):
     """Expected response length of one prompt."""
 
     capShare: float
-    """Share that ended at the token budget."""
+    """Share of the samples that ended at the token budget."""
 
     promptId: str
     """Id of the prompt in the prompt memory."""
 
     samples: int
-    """Number of known lengths, up to 64; above it older lengths count less."""
+    """Number of known lengths, up to 64. Beyond 64, older lengths count less."""
 
     medianTokens: float
-    """Median length of its responses, tokens."""
+    """Median length of the responses, tokens."""
 
     deviationLog: float
     """Standard deviation of the natural logarithm of the lengths."""
@@ -3364,7 +3372,7 @@ class PutPayloadReply(TypedDict):
     """Reply of `payload.put`."""
 
     ref: NotRequired[str]
-    """Set when all chunks are stored."""
+    """Reference of the payload; absent until all chunks are stored."""
 
     receivedChunks: int
     """Number of stored chunks."""
@@ -3379,10 +3387,10 @@ class PutPayloadRequest(TypedDict):
     """The job that the payload belongs to."""
 
     groupId: NotRequired[str]
-    """The group of a prompt, which owns the payload. Either this or `requestId`."""
+    """The group that owns the payload, for a prompt. Exactly one of `groupId` and `requestId`."""
 
     requestId: NotRequired[str]
-    """The request of the job that generated these tokens, which owns the payload."""
+    """The request that owns the payload, for generated tokens."""
 
     name: str
     """Name among the payloads of the owner: `prompt`, or the attempt."""
@@ -3394,15 +3402,15 @@ class PutPayloadRequest(TypedDict):
     """Chunks of the whole payload."""
 
     data: str
-    """The chunk in base64. Services do not read payloads; all chunks together are JSON of `Prompt` for a
-    prompt, of `SegmentPayload` for the tokens of a segment.
+    """The chunk in base64. All chunks together are the JSON of a `Prompt`, or of a `SegmentPayload` for
+    the tokens of a segment. Services do not read this JSON.
     """
 
 
 class QuarantineServerRequest(TypedDict):
-    """`server.quarantine`: takes a server out of service at once and keeps it registered, for an engine
-    that is to be examined: it is cordoned, and its epoch expires with its leases and sessions. It is
-    `failed` until its engine has restarted, then `cordoned`. `server.uncordon` ends it.
+    """`server.quarantine`: takes a server out of service at once, and keeps the registration, so that
+    somebody can examine the engine. The epoch of the server expires with its leases and sessions. The
+    server is `failed` until the engine has restarted, then `cordoned` until `server.uncordon`.
     """
 
     serverId: str
@@ -3413,20 +3421,20 @@ class QuarantineServerRequest(TypedDict):
 
 
 class RankedServer(TypedDict):
-    """A server and its rank."""
+    """A server and its load key."""
 
     serverId: str
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     key: float
-    """Load key before the choice, in the unit of the policy; the lowest is chosen."""
+    """Load key before the choice, in the unit of the policy. The server with the lowest key is chosen."""
 
 
 class ReadGroup(TypedDict):
     """A group that was read completely."""
 
     groupId: str
-    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+    """Id of a group, unique in its job, chosen by the trainer."""
 
     digest: str
     """Digest of the group, from the results."""
@@ -3442,39 +3450,39 @@ class ReadinessCheck(TypedDict):
     """Whether the check passes."""
 
     reason: NotRequired[str]
-    """Why the check fails; of a check that passes: a warning."""
+    """Why the check fails, or a warning of a check that passes."""
 
 
 class ReadinessReply(TypedDict):
     """Reply of one replica."""
 
     app: str
-    """Name of its service."""
+    """Name of the service of the replica."""
 
     replicaId: str
     """Id of the replica."""
 
     ready: bool
-    """Whether all checks pass: requests may be sent to the replica."""
+    """True if all checks pass: then requests may be sent to the replica."""
 
     checks: list[ReadinessCheck]
-    """The checks of its `/readyz`."""
+    """The checks of `/readyz` of the replica."""
 
 
 class RebalanceSettings(TypedDict):
     """Settings of the rebalancer of a pool (libs/policies/src/rebalance/README.md)."""
 
     mode: NotRequired[Literal["off", "dry-run", "on"]]
-    """`off`; `on`: make plans and move requests; `dry-run`: make, store and count plans only."""
+    """`off`: no plans. `on`: make plans and move requests. `dry-run`: only make, store and count plans."""
 
     policy: NotRequired[RebalancePolicy]
-    """How moves are planned."""
+    """Policy that plans moves."""
 
     tiers: NotRequired[list[int]]
     """Batch sizes for which the engines have captured graphs; strictly descending."""
 
     stepBaseSeconds: NotRequired[float]
-    """A decode step takes stepBaseSeconds + stepPerSequenceSeconds x tier."""
+    """Fixed time of a decode step, seconds: a step takes stepBaseSeconds + stepPerSequenceSeconds x tier."""
 
     stepPerSequenceSeconds: NotRequired[float]
     """Time of a decode step for each sequence of its tier, seconds."""
@@ -3483,21 +3491,21 @@ class RebalanceSettings(TypedDict):
     """Prefill speed of an engine, tokens per second."""
 
     kvBytesPerToken: NotRequired[float]
-    """Servers with one value of the label `kv-store` keep their KV caches in one store: size of the cache
-    of a token, bytes; 0: every move computes the cache again.
+    """Size of the KV cache of one token in a KV store, bytes; 0: every move computes the cache again.
+    Servers with the same label `kv-store` share a store.
     """
 
     kvBytesPerSecond: NotRequired[float]
     """Bytes that an engine reads from its KV store per second; 0: every move computes the cache again."""
 
     kvSetupSeconds: NotRequired[float]
-    """Time to begin to read a cache from the KV store, seconds."""
+    """Time before the first byte of a cache is read from the KV store, seconds."""
 
     minGainRatio: NotRequired[float]
-    """The gain must be more than this many times the longest stall."""
+    """Minimum ratio of the gain of a plan to its longest stall."""
 
     pauseSeconds: NotRequired[float]
-    """Further time that a plan costs, seconds."""
+    """Fixed time that every plan costs, seconds."""
 
     maxMovesPerRequest: NotRequired[int]
     """Maximum moves of one request."""
@@ -3512,19 +3520,19 @@ class RebalanceSettings(TypedDict):
     """Move requests away from draining servers."""
 
     maxRunning: NotRequired[int]
-    """`tier-min`: most requests that an engine runs at once, `max_num_running_reqs` of the published rule;
-    0: the largest tier.
+    """For `tier-min`: maximum requests that an engine runs at once, `max_num_running_reqs` of the
+    published rule; 0: the largest tier.
     """
 
     minPlanIntervalMs: NotRequired[int]
     """Minimum time between two plans, milliseconds."""
 
     planIntervalMs: NotRequired[int]
-    """Time after which a plan is made without a trigger, milliseconds."""
+    """Time after the last plan until a plan is made without a trigger, milliseconds."""
 
     planIntervalSteps: NotRequired[int]
-    """Decode steps between two plans, `check_interval` of the published rule: then only a drain triggers
-    one before. 0: plans are triggered by changes and `planIntervalMs`.
+    """Decode steps between two plans, `check_interval` of the published rule. Only a drain triggers a plan
+    before. 0: changes and `planIntervalMs` trigger plans.
     """
 
     version: int
@@ -3535,32 +3543,30 @@ class RebalanceStatus(TypedDict):
     """A plan with its moves."""
 
     cursor: NotRequired[int]
-    """Set if there are more: send the same body with this cursor."""
+    """Cursor of the next page, to be sent with the same body; absent on the last page."""
 
     policy: NotRequired[RebalancePolicy]
     """The policy that made the plan."""
 
     tierBefore: NotRequired[int]
-    """The largest batch tier of all servers at present; a batch above the largest tier counts with its
-    size.
-    """
+    """The largest batch tier of all servers at present. A batch above all tiers counts with its size."""
 
     tierAfter: NotRequired[int]
     """The largest batch tier after the moves."""
 
     gainSeconds: NotRequired[float]
-    """Expected wall time saved, seconds."""
+    """Wall time that the plan is expected to save, seconds."""
 
     costSeconds: NotRequired[float]
     """Engine time of all moves, seconds."""
 
     stallSeconds: NotRequired[float]
-    """Longest time that one server spends on the requests it takes, seconds: the cost in wall time,
-    without the pause.
+    """Longest time that one server spends on the requests that it takes, seconds: the cost in wall time,
+    without `pauseSeconds`.
     """
 
     reason: NotRequired[NoMoveReason]
-    """Reason, if there are no moves."""
+    """Why the plan has no moves; absent if it has moves."""
 
     planId: str
     """Id of the plan, from the request."""
@@ -3569,13 +3575,13 @@ class RebalanceStatus(TypedDict):
     """When the plan was made, milliseconds since 1970."""
 
     moves: int
-    """Moves of the plan."""
+    """Number of moves of the plan."""
 
     sentMoves: int
-    """Moves that `rebalance.execute` has processed."""
+    """Number of moves that `rebalance.execute` has processed."""
 
     states: dict[str, int]
-    """Moves by state."""
+    """Number of moves, by state."""
 
     results: list[MoveStatus]
     """One page of the moves."""
@@ -3598,7 +3604,7 @@ class ReconcileJobReply(TypedDict):
     """Reply of `job.reconcile`."""
 
     trainerEpoch: str
-    """Epoch of the trainer of the job; send it with every later call of the trainer."""
+    """Epoch of the trainer of the job. The trainer sends the epoch with every later call."""
 
     stepsTrained: int
     """Steps trained (rounds closed)."""
@@ -3607,7 +3613,7 @@ class ReconcileJobReply(TypedDict):
     """Groups ever submitted: the trainer's position in its data."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     openRoundId: NotRequired[str]
     """The round that is not closed, if any; read its results from the beginning."""
@@ -3621,58 +3627,62 @@ class ReconcileJobReply(TypedDict):
 
 class ReconcileJobRequest(TypedDict):
     """`job.reconcile`: restores state that Redis may have lost, after GENERATION_CHANGED and a takeover.
-    The trainer names the steps that Redis does not count as trained, oldest first, each in pages;
-    `groupIds` asks which groups Redis has. All calls may be repeated.
+    The trainer names the steps that Redis does not count as trained, oldest first, each in pages. With
+    `groupIds`, the trainer asks which groups Redis knows. All calls may be repeated.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
 
     trainerEpoch: NotRequired[str]
-    """Epoch of the takeover; absent only if the takeover answered JOB_NOT_FOUND: then the job is created
+    """Epoch of the takeover; absent after a takeover with the error JOB_NOT_FOUND: then the job is created
     again.
     """
 
     takeoverId: NotRequired[str]
-    """Id of that `round.takeover`; required without `trainerEpoch`, so that a repeated call gets the same
-    epoch.
+    """Id of the failed `round.takeover`; required without `trainerEpoch`, so that a repeated call gets the
+    same epoch.
     """
 
     step: NotRequired[int]
     """A trained step; with `groups`."""
 
     groups: NotRequired[list[TrainedGroup]]
-    """Groups of that step. Each counts as trained once, in whatever state Redis has it, and also if Redis
-    does not know it.
+    """Groups of the step. Each group counts as trained once, in any state, and also if Redis does not know
+    the group.
     """
 
     isLast: NotRequired[bool]
     """The last page of the step: the step counts as trained."""
 
     groupIds: NotRequired[list[str]]
-    """Groups that were submitted and not trained; the reply lists groups that Redis does not know."""
+    """Groups that were submitted and not trained. The field `unknown` of the reply has the groups that
+    Redis does not know.
+    """
 
 
 class ReconcileServerReply(TypedDict):
     """Reply of `server.reconcile`."""
 
     cursor: NotRequired[str]
-    """Send this for the next page; absent on the last page."""
+    """Cursor of the next page; absent on the last page."""
 
     leases: int
     """Present leases of the server."""
 
     engineRunning: NotRequired[int]
-    """Requests that its engine runs, as reported; these four fields are absent if it reports no load."""
+    """Requests that the engine reports as running. The fields `engineRunning` to `drift` are absent if the
+    engine reports no load.
+    """
 
     engineWaiting: NotRequired[int]
     """Requests that wait in the engine."""
 
     reportAgeMs: NotRequired[int]
-    """Age of the report of the engine, milliseconds; an old report explains a difference."""
+    """Age of the report of the engine, milliseconds. An old report explains a difference."""
 
     drift: NotRequired[int]
     """Leases minus running and waiting requests."""
@@ -3686,23 +3696,23 @@ class ReconcileServerReply(TypedDict):
 
 class ReconcileServerRequest(TypedDict):
     """`server.reconcile`: makes workers prove their leases on a server whose leases differ from the load
-    of its engine. Leases of expired worker epochs are returned at once; the next heartbeat asks live
-    workers for a `worker.sync`, and they return the leases they do not hold. Errors: SERVER_NOT_FOUND,
-    FENCED.
+    of its engine. Leases of expired worker epochs are returned at once. Live workers are asked for a
+    `worker.sync` at their next heartbeat, and return leases that they do not hold. Errors:
+    SERVER_NOT_FOUND, FENCED.
     """
 
     serverId: str
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     epoch: NotRequired[str]
-    """Only if this is the current epoch."""
+    """Required epoch; FENCED if the server has another epoch."""
 
     cursor: NotRequired[str]
     """Cursor of the previous page."""
 
 
 class RefusedItem(TypedDict):
-    """A refused acquire; a granted one has `leaseId`."""
+    """A refused acquire. A granted acquire is a `GrantedItem`."""
 
     acquireId: str
     """Id of the acquire, from the request."""
@@ -3724,31 +3734,31 @@ class RegisterServerReply(TypedDict):
     """State of the server."""
 
     weightVersionTaken: NotRequired[Literal[False]]
-    """The engine has not reset its prefix cache, so the version does not count yet and the server takes no
-    leases. The load-balancer asks for the reset again at each probe; a report of the version does so at
-    once.
+    """False if the engine has not reset its prefix cache: the reported version does not count yet, and the
+    server takes no leases. The load-balancer asks for the reset again at each probe and each report of
+    the version.
     """
 
 
 class RegisterServerRequest(TypedDict):
-    """`server.register`: adds or updates a server; idempotent. Another instanceId, or none, starts a new
-    epoch: old leases and sessions expire, and the server is `pending` until it answers a probe (the
-    call waits for the first one, for at most a second) or sends a heartbeat. The same instanceId
-    updates the description of the server, never its state.
+    """`server.register`: adds or updates a server; idempotent. The same instanceId updates the description
+    of the server, never its state. Another instanceId, or none, starts a new epoch: leases and sessions
+    of the old epoch expire, and the server is `pending` until it answers a probe or sends a heartbeat.
+    The call waits for the first probe, at most a second.
     """
 
     serverId: str
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     endpoint: str
-    """Base URL of the engine, without user, password and query: it is shown to callers."""
+    """Base URL of the engine, without user, password and query. Callers see this URL."""
 
     dialect: EngineDialect
     """API of the engine."""
 
     instanceId: NotRequired[str]
-    """Id of this start of the engine. A registration without an instanceId is a restart, unless it repeats
-    the `registrationId` of the last one.
+    """Id of this start of the engine. A registration without an instanceId counts as a restart, unless
+    `registrationId` is the id of the last registration.
     """
 
     model: NotRequired[str]
@@ -3767,15 +3777,17 @@ class RegisterServerRequest(TypedDict):
     """Labels that an acquire may require, for example a zone or a GPU type."""
 
     capabilities: NotRequired[EngineCapabilities]
-    """Capabilities of the engine; absent = the load-balancer probes them."""
+    """Capabilities of the engine; absent = the load-balancer probes the engine."""
 
     probe: NotRequired[bool]
-    """False for an engine that only its callers can reach: it is not probed and counts as answering."""
+    """False for an engine that only callers can reach. Such an engine is not probed and counts as
+    answering.
+    """
 
     registrationId: NotRequired[str]
-    """Id of this call, for idempotency without an instanceId: a repeat of the server's last registration
-    keeps the epoch, and a late repeat of an earlier one is answered FENCED. The clients of this
-    repository add it.
+    """Id of this call, for idempotency without an instanceId. A repeat of the last registration keeps the
+    epoch; a late repeat of an earlier registration is answered FENCED. The clients of this repository
+    add the id themselves.
     """
 
 
@@ -3783,7 +3795,7 @@ class RegisterWorkerReply(TypedDict):
     """Reply of `worker.register`."""
 
     workerEpoch: str
-    """Send this with every later call of the worker."""
+    """Epoch of the worker. The worker sends the epoch with every later call."""
 
     ttlMs: int
     """Time without a heartbeat after which the epoch expires, milliseconds."""
@@ -3793,10 +3805,12 @@ class RegisterWorkerReply(TypedDict):
 
 
 class RegisterWorkerRequest(TypedDict):
-    """`worker.register`: starts a new epoch; the previous one expires with all its leases and attempts."""
+    """`worker.register`: starts a new epoch of a worker. The previous epoch expires with all its leases
+    and attempts.
+    """
 
     workerId: str
-    """Id of the worker, chosen by the worker; the same after restarts."""
+    """Id of the worker, chosen by the worker, and the same after restarts."""
 
     registrationId: str
     """Id of the registration, for idempotency: a repeat gets the same epoch."""
@@ -3812,17 +3826,17 @@ class ReleaseItem(TypedDict):
     """The lease; exactly one of leaseId and acquireId."""
 
     acquireId: NotRequired[str]
-    """The acquire of the lease. If it has not arrived yet, it is refused when it arrives."""
+    """The acquire of the lease. An acquire that arrives after its release is refused."""
 
     outcome: ReleaseOutcome
-    """How the call under it ended."""
+    """How the call under the lease ended."""
 
     tokens: NotRequired[int]
     """Tokens generated under this lease."""
 
     retryAfterMs: NotRequired[int]
-    """With `busy`: how long the engine has asked not to be called (`Retry-After`), milliseconds. Default:
-    1 s, then twice as long with each such answer in a row, at most 30 s.
+    """With `busy`: pause that the engine has asked for (`Retry-After`), milliseconds. Default: 1 s,
+    doubled with each `busy` in a row, at most 30 s.
     """
 
 
@@ -3830,7 +3844,7 @@ class ReleaseManyReply(TypedDict):
     """Reply of `lb.release-many`."""
 
     results: list[ReleaseReply]
-    """In the order of the request."""
+    """One result for each lease, in the order of the request."""
 
 
 class ReleaseManyRequest(TypedDict):
@@ -3847,32 +3861,32 @@ class ReleaseReply(TypedDict):
     """True if this call released the lease."""
 
     reason: Literal["released", "already-released", "unknown", "fenced", "tombstone"]
-    """`tombstone`: there was no lease, and a later acquire with this acquireId is refused."""
+    """Why. `tombstone`: there was no lease, and a later acquire with this acquireId is refused."""
 
     mostServersFail: NotRequired[bool]
-    """After the outcome `failed`: true while more than half of the servers answer probes and fail calls of
-    other prompts, so that this failure is no evidence about the request. Absent: it is.
+    """After the outcome `failed`: true if more than half of the servers answer probes and fail calls of
+    other prompts too. Then the failure says nothing about the request.
     """
 
 
 class ReleaseRequest(TypedDict):
-    """`lb.release`; may be sent without a reply subject."""
+    """`lb.release`: releases a lease. The message may have no reply subject."""
 
     leaseId: NotRequired[str]
     """The lease; exactly one of leaseId and acquireId."""
 
     acquireId: NotRequired[str]
-    """The acquire of the lease. If it has not arrived yet, it is refused when it arrives."""
+    """The acquire of the lease. An acquire that arrives after its release is refused."""
 
     outcome: ReleaseOutcome
-    """How the call under it ended."""
+    """How the call under the lease ended."""
 
     tokens: NotRequired[int]
     """Tokens generated under this lease."""
 
     retryAfterMs: NotRequired[int]
-    """With `busy`: how long the engine has asked not to be called (`Retry-After`), milliseconds. Default:
-    1 s, then twice as long with each such answer in a row, at most 30 s.
+    """With `busy`: pause that the engine has asked for (`Retry-After`), milliseconds. Default: 1 s,
+    doubled with each `busy` in a row, at most 30 s.
     """
 
 
@@ -3892,8 +3906,8 @@ class RememberPromptsRequest(TypedDict):
     """The prompts."""
 
     rememberId: NotRequired[str]
-    """Id of this call, for idempotency: within 10 minutes a repeat with it adds nothing. Absent: it adds
-    them again.
+    """Id of this call, for idempotency: a repeat within 10 minutes adds nothing. Absent: a repeat adds the
+    lengths again.
     """
 
 
@@ -3901,11 +3915,13 @@ class RemoveServerReply(TypedDict):
     """Reply of `server.remove`."""
 
     removed: bool
-    """False if there was no such server."""
+    """False if the server is unknown."""
 
 
 class RemoveServerRequest(TypedDict):
-    """`server.remove`: removes a server; its leases expire at once, and later releases change nothing."""
+    """`server.remove`: removes a server. The leases of the server expire at once, and later releases
+    change nothing.
+    """
 
     serverId: str
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
@@ -3918,7 +3934,7 @@ class RequestAbortedEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -3933,53 +3949,53 @@ class RequestAbortedEvent(TypedDict):
     """Last attempt of the request."""
 
     tokens: int
-    """Tokens of all attempts."""
+    """Tokens of all attempts of the request."""
 
 
 class RequestCounts(TypedDict):
-    """Requests by state; always submitted = pending + claimed + running + cutting + unfinished + finished
-    + trained + failed + dropped.
-    """
+    """Requests by state. `submitted` is the sum of all other fields."""
 
     submitted: int
     """All submitted samples."""
 
     pending: int
-    """Waiting for a worker."""
+    """Requests that wait for a worker."""
 
     claimed: int
-    """With a worker, not running yet."""
+    """Requests that a worker has claimed and does not run yet."""
 
     running: int
-    """Running on an engine."""
+    """Requests that run on an engine."""
 
     cutting: int
-    """To be stopped, not confirmed yet."""
+    """Requests that their worker was told to stop and has not confirmed yet."""
 
     unfinished: int
-    """In the long-tail queue, not finished."""
+    """Unfinished requests in the long-tail queue."""
 
     finished: int
-    """Finished, not trained yet."""
+    """Finished requests that are not trained yet."""
 
     trained: int
-    """Trained."""
+    """Trained requests."""
 
     failed: int
-    """Failed for good."""
+    """Requests that failed for good."""
 
     dropped: int
-    """Dropped, never trained."""
+    """Requests that were dropped: they are never trained."""
 
 
 class RequestDetails(TypedDict):
     """One request with its history."""
 
     segments: list[Segment]
-    """References of the tokens of ended attempts, in order."""
+    """Segments of ended attempts, in order."""
 
     segmentsFollow: NotRequired[Literal[True]]
-    """The segments do not fit this message, and `segments` is empty: read them with `request.segments`."""
+    """The segments do not fit this message, so `segments` is empty. Read the segments with
+    `request.segments`.
+    """
 
     requestId: str
     """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
@@ -3987,51 +4003,53 @@ class RequestDetails(TypedDict):
     """
 
     attempt: str
-    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts for
-    display; the whole text is compared. `0` for a request that was never claimed.
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
     """
 
     failures: int
     """Failures of the engine or of the request so far."""
 
     tokenCount: int
-    """Reported tokens of all attempts. It does not grow if the request is stuck."""
+    """Reported tokens of all attempts. The number of a stuck request does not grow."""
 
     workerId: NotRequired[str]
-    """The worker of the request; these three fields are absent if no worker has it."""
+    """The worker of the request. `workerId`, `workerEpoch` and `ageMs` are absent if no worker has the
+    request.
+    """
 
     workerEpoch: NotRequired[str]
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     ageMs: NotRequired[int]
-    """Time since the claim."""
+    """Time since the claim, milliseconds."""
 
     serverId: NotRequired[str]
-    """The server it runs on, once its worker has reported it."""
+    """The server on which the request runs; absent until the worker reports the server."""
 
     boundServerId: NotRequired[str]
-    """The server it was moved to and does not run on yet."""
+    """The server to which the request was moved and on which the request does not run yet."""
 
     state: Union[Literal["pending", "claimed", "running", "cutting", "unfinished"], Literal["finished"], Literal["trained"], Literal["failed"], Literal["dropped"]]
     """State of the request (docs/architecture.md: States of a request)."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     groupId: str
-    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+    """Id of a group, unique in its job, chosen by the trainer."""
 
     roundId: NotRequired[str]
-    """The round of its group; absent in the long-tail queue."""
+    """The round of the group; absent in the long-tail queue."""
 
     firstStep: NotRequired[int]
-    """Step in which its group was first submitted."""
+    """Step in which the group was first submitted."""
 
     cuts: int
-    """Number of cuts of its group."""
+    """Number of cuts of the group."""
 
 
 class RequestFailure(TypedDict):
@@ -4041,26 +4059,26 @@ class RequestFailure(TypedDict):
     """The request."""
 
     reason: ReturnReason
-    """Why its last attempt ended."""
+    """Why the last attempt ended."""
 
     message: NotRequired[str]
-    """Message text."""
+    """Text about the failure, for people."""
 
     atMs: int
-    """When it failed, milliseconds since 1970."""
+    """When the request failed, milliseconds since 1970."""
 
 
 class RequestFinishedEvent(TypedDict):
     """A sample was finished."""
 
     finishReason: Literal["stop", "length"]
-    """Why generation ended: the model stopped (`stop`), or the budget was used up (`length`)."""
+    """Why the response ended: `stop` (the model ended it) or `length` (the budget was used up)."""
 
     type: Literal["request.finished"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -4081,10 +4099,10 @@ class RequestFinishedEvent(TypedDict):
     """When the request became pending, by the clock of Redis, milliseconds since 1970."""
 
     claimedAtMs: NotRequired[int]
-    """When a worker claimed it, by the clock of Redis, milliseconds since 1970."""
+    """When a worker claimed the request, by the clock of Redis, milliseconds since 1970."""
 
     serverId: NotRequired[str]
-    """The server that the worker has reported; absent if it never did."""
+    """The server that the worker has reported; absent if the worker has reported none."""
 
     attemptTokens: int
     """Tokens of this attempt."""
@@ -4093,17 +4111,17 @@ class RequestFinishedEvent(TypedDict):
     """Measurements of the worker; absent if the attempt had no server, or if the worker has expired."""
 
     tokens: int
-    """Tokens of all attempts."""
+    """Tokens of all attempts of the request."""
 
 
 class RequestLostEvent(TypedDict):
-    """Redis has lost keys of a request, which cannot run any more."""
+    """A request cannot run any more, because Redis has lost keys of it."""
 
     type: Literal["request.lost"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -4119,14 +4137,14 @@ class RequestSegmentsReply(TypedDict):
     """Reply of `request.segments`."""
 
     cursor: NotRequired[int]
-    """Set if there are more: send the same body with this cursor."""
+    """Cursor of the next page, to be sent with the same body; absent on the last page."""
 
     segments: list[Segment]
     """The segments, in order."""
 
 
 class RequestSegmentsRequest(TypedDict):
-    """`request.segments`: one page of the segments of a request, in order, if they do not fit a claim or
+    """`request.segments`: one page of the segments of a request, for segments that do not fit a claim or
     result.
     """
 
@@ -4151,33 +4169,35 @@ class RequestStatus(TypedDict):
     """State of the request (docs/architecture.md: States of a request)."""
 
     attempt: str
-    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts for
-    display; the whole text is compared. `0` for a request that was never claimed.
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
     """
 
     failures: int
     """Failures of the engine or of the request so far."""
 
     tokenCount: int
-    """Reported tokens of all attempts. It does not grow if the request is stuck."""
+    """Reported tokens of all attempts. The number of a stuck request does not grow."""
 
     workerId: NotRequired[str]
-    """The worker of the request; these three fields are absent if no worker has it."""
+    """The worker of the request. `workerId`, `workerEpoch` and `ageMs` are absent if no worker has the
+    request.
+    """
 
     workerEpoch: NotRequired[str]
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     ageMs: NotRequired[int]
-    """Time since the claim."""
+    """Time since the claim, milliseconds."""
 
     serverId: NotRequired[str]
-    """The server it runs on, once its worker has reported it."""
+    """The server on which the request runs; absent until the worker reports the server."""
 
     boundServerId: NotRequired[str]
-    """The server it was moved to and does not run on yet."""
+    """The server to which the request was moved and on which the request does not run yet."""
 
 
 class RequeueReply(TypedDict):
@@ -4189,25 +4209,25 @@ class RequeueReply(TypedDict):
 
 class RequeueRequest(TypedDict):
     """`longtail.requeue`: a worker, or an agent loop of the trainer, returns unfinished samples with their
-    tokens. As after a cut, the whole group goes to the long-tail queue, with its finished samples.
-    Without a worker, an operator names samples that run: their workers get a command to stop, and the
-    group waits in the queue when they have confirmed.
+    tokens. The whole group goes to the long-tail queue, with its finished samples, as after a cut. An
+    operator calls the operation without `workerId`: then workers get a command to stop the named
+    samples, and the group is in the queue when all workers have confirmed.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     workerId: NotRequired[str]
     """The worker that returns the samples; with `workerEpoch`. Absent: an operator."""
 
     workerEpoch: NotRequired[str]
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     requests: list[RequeuedSample]
-    """The samples; each gets its own answer."""
+    """The samples. Each sample gets a separate answer."""
 
 
 class RequeueResult(TypedDict):
@@ -4219,8 +4239,8 @@ class RequeueResult(TypedDict):
     """
 
     state: NotRequired[Literal["pending", "cutting", "unfinished", "failed", "dropped"]]
-    """State of the sample; `cutting`: its worker has not confirmed yet; `dropped`, `failed`: its group had
-    ended before. Absent if there is an error.
+    """State of the sample; absent if there is an error. `cutting`: the worker has not confirmed yet.
+    `dropped`, `failed`: the group of the sample had ended before.
     """
 
     error: NotRequired[WireError]
@@ -4236,19 +4256,19 @@ class RequeuedSample(TypedDict):
     """
 
     attempt: str
-    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts for
-    display; the whole text is compared. `0` for a request that was never claimed.
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
     """
 
     segment: NotRequired[Segment]
-    """Reference of the tokens so far, by the worker; without it the last partial save counts."""
+    """Segment with the tokens so far; absent: the last partial save counts."""
 
 
 class RestoreJobReply(TypedDict):
     """Reply of `job.restore`."""
 
     trainerEpoch: str
-    """Epoch of the trainer of the job; send it with every later call of the trainer."""
+    """Epoch of the trainer of the job. The trainer sends the epoch with every later call."""
 
     stepsTrained: int
     """Steps trained (rounds closed)."""
@@ -4257,7 +4277,7 @@ class RestoreJobReply(TypedDict):
     """Groups ever submitted: the trainer's position in its data."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     tag: str
     """Tag of the snapshot, from the request."""
@@ -4270,18 +4290,18 @@ class RestoreJobReply(TypedDict):
 
 
 class RestoreJobRequest(TypedDict):
-    """`job.restore`: returns the job to a snapshot and fences every earlier trainer. Groups submitted
-    later are unknown again: the trainer submits them again.
+    """`job.restore`: returns the job to a snapshot and fences every earlier trainer. The trainer submits
+    later groups again, because they are unknown after the restore.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
 
     trainerEpoch: NotRequired[str]
-    """Absent: the previous trainer is fenced, as by `round.takeover`."""
+    """Epoch of the trainer; absent: the previous trainer is fenced, as by `round.takeover`."""
 
     tag: str
     """Tag of a complete snapshot."""
@@ -4295,11 +4315,11 @@ class RewardGroupsReplyOutcomes(TypedDict):
     """Part of another type."""
 
     groupId: str
-    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+    """Id of a group, unique in its job, chosen by the trainer."""
 
     outcome: RewardOutcome
-    """Consequence of its rewards for a group. `kept`: it is trained. `excluded`: it is not trained.
-    `replaced`: it is not trained, and the round accepts another one.
+    """Consequence of the rewards for a group. `kept`: the group is trained. `excluded`: the group is not
+    trained. `replaced`: the group is not trained, and the round accepts another group.
     """
 
 
@@ -4307,28 +4327,27 @@ class RewardGroupsReply(TypedDict):
     """Reply of `round.reward`."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     outcomes: list[RewardGroupsReplyOutcomes]
     """One outcome for each group of the request, in order: the outcome of the group's first report."""
 
 
 class RewardGroupsRequest(TypedDict):
-    """`round.reward`: reports the rewards of accepted groups, as soon as they are known. The
-    `equalRewards` of the policy decides over a group whose rewards are all equal. The first report of a
-    group counts.
+    """`round.reward`: reports the rewards of accepted groups. Only the first report of a group counts.
+    `equalRewards` of the policy decides what happens to a group with equal rewards.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
 
     trainerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     roundId: str
@@ -4338,33 +4357,35 @@ class RewardGroupsRequest(TypedDict):
     """The groups, each once."""
 
     remainingGroups: NotRequired[int]
-    """Groups that the trainer can still submit, for `equalRewards` `replace`: without others, a group is
-    not replaced.
+    """Groups that the trainer can still submit, for `equalRewards` `replace`: no group is replaced when no
+    other group is left.
     """
 
 
 class RollbackPoolRequest(TypedDict):
-    """`pool.rollback`: sets all settings as they were in an earlier version, as a new version. A
-    `requiredWeightVersion` becomes the version of the weights that was committed last, if there is one.
+    """`pool.rollback`: sets all settings as in an earlier version; this makes a new version. A
+    `requiredWeightVersion` becomes the last committed weight version, if weights were committed.
     """
 
     version: int
     """A version of `pool.history`."""
 
     ifVersion: NotRequired[int]
-    """Only if the settings have this version now, or are already as asked; otherwise VERSION_MISMATCH."""
+    """Required present version; VERSION_MISMATCH for another version, unless the settings are already as
+    requested.
+    """
 
 
 class RollbackWeightsRequest(TypedDict):
-    """`weights.rollback`: the pool resumes with its previous weights; servers that report the new ones are
-    `quarantined`.
+    """`weights.rollback`: ends a change, and the pool resumes with its previous weights. Servers that
+    report the new weights are `quarantined`.
     """
 
     syncId: str
     """The change of weights."""
 
     trainerEpoch: NotRequired[str]
-    """Epoch of the trainer of the job; absent: the epoch that began the change."""
+    """Epoch of the trainer of the job; absent: the epoch of `weights.begin`."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
@@ -4377,7 +4398,7 @@ class RoundCancelledEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -4392,7 +4413,7 @@ class RoundCancelledEvent(TypedDict):
     """The round."""
 
     step: int
-    """Training step of the round, from 1; another round will train it."""
+    """Training step of the round, from 1. Another round will train this step."""
 
     mode: CancelMode
     """Treatment of the groups of the round."""
@@ -4401,11 +4422,11 @@ class RoundCancelledEvent(TypedDict):
     """Groups that are requeued or dropped."""
 
     reason: NotRequired[str]
-    """Why it was cancelled."""
+    """Why the round was cancelled."""
 
 
 class RoundClosedEvent(TypedDict):
-    """The trainer has acknowledged a round."""
+    """The trainer has closed a round: its groups are trained."""
 
     step: int
     """Training step, from 1."""
@@ -4414,7 +4435,7 @@ class RoundClosedEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -4433,7 +4454,7 @@ class RoundClosedEvent(TypedDict):
 
 
 class RoundCompletedEvent(TypedDict):
-    """A round was completed: it has all its groups, or its deadline has passed."""
+    """A round was completed."""
 
     step: int
     """Training step, from 1."""
@@ -4445,7 +4466,7 @@ class RoundCompletedEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -4460,14 +4481,14 @@ class RoundCompletedEvent(TypedDict):
     """The round."""
 
     reason: CompletedReason
-    """Why it was completed."""
+    """Why the round was completed."""
 
 
 class RoundOpenedEvent(TypedDict):
     """A round was opened."""
 
     takeGroups: int
-    """Groups `round.open` takes from the long-tail queue."""
+    """Groups that `round.open` takes from the long-tail queue."""
 
     step: int
     """Training step, from 1."""
@@ -4476,16 +4497,16 @@ class RoundOpenedEvent(TypedDict):
     """Kind of the round, from its plan."""
 
     neededGroups: int
-    """Groups the round accepts: the groups that the step trains, and `replacedGroups`."""
+    """Groups that the round accepts: the groups that the step trains, and `replacedGroups`."""
 
     newGroups: int
-    """New groups of its plan, and new groups that replace others."""
+    """New groups of the plan, and new groups that replace others."""
 
     type: Literal["round.opened"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -4510,13 +4531,13 @@ class RoundProgressedEvent(TypedDict):
     """Groups accepted so far."""
 
     neededGroups: int
-    """Groups the round accepts: the groups that the step trains, and `replacedGroups`."""
+    """Groups that the round accepts: the groups that the step trains, and `replacedGroups`."""
 
     type: Literal["round.progressed"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -4538,7 +4559,7 @@ class RoundResultsReply(TypedDict):
     """Reply of `round.results`."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     state: RoundState
     """State of the round."""
@@ -4547,20 +4568,20 @@ class RoundResultsReply(TypedDict):
     """The groups, in the order of acceptance."""
 
     cursor: str
-    """Cursor for the next page; the cursor of the last page is the proof for `round.close`."""
+    """Cursor of the next page. `round.close` needs the cursor of the last page."""
 
     complete: bool
     """The round is completed, and this is the last page."""
 
     ledger: NotRequired[LedgerSummary]
-    """With the last page: cost of the policy in this round."""
+    """Cost of the policy in this round; only with the last page."""
 
 
 class RoundResultsRequest(TypedDict):
     """`round.results`: returns accepted groups in the order of acceptance, also while the round is open."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
@@ -4569,20 +4590,20 @@ class RoundResultsRequest(TypedDict):
     """Id of a round of a job, chosen by its trainer."""
 
     cursor: NotRequired[str]
-    """Cursor of the previous page; absent: from the beginning. GENERATION_CHANGED if Redis has lost groups
-    that were read before.
+    """Cursor of the previous page; absent: from the beginning. Error GENERATION_CHANGED: Redis has lost
+    groups that were read before.
     """
 
     limit: NotRequired[int]
     """Maximum groups of the page."""
 
     waitMs: NotRequired[int]
-    """How long to wait for the next group or the end of the round, milliseconds."""
+    """Longest wait for the next group or the end of the round, milliseconds."""
 
     trainerEpoch: NotRequired[str]
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
 
@@ -4595,7 +4616,7 @@ class RoundSettledEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -4629,44 +4650,44 @@ class RoundStatus(TypedDict):
     """Tail policy of the round."""
 
     weightVersion: int
-    """Weight version at its opening."""
+    """Weight version at the opening of the round."""
 
     trainerEpoch: str
-    """Epoch of its trainer, which every call of the trainer has."""
+    """Epoch of the trainer. The trainer sends the epoch with every call."""
 
     neededGroups: int
-    """Groups the round accepts: the groups that the step trains, and `replacedGroups`."""
+    """Groups that the round accepts: the groups that the step trains, and `replacedGroups`."""
 
     newGroups: int
-    """New groups of its plan, and new groups that replace others."""
+    """New groups of the plan, and new groups that replace others."""
 
     takenGroups: int
     """Groups taken from the long-tail queue."""
 
     roundGroups: int
-    """Groups of the round: taken and submitted."""
+    """Groups of the round so far, taken and submitted."""
 
     acceptedGroups: int
     """Groups accepted so far."""
 
     excludedGroups: int
-    """Accepted groups that are not trained, as their rewards are equal."""
+    """Accepted groups that are not trained, because their rewards are equal."""
 
     replacedGroups: int
-    """Excluded groups in whose place the round accepts another group."""
+    """Excluded groups that the round replaces by other groups."""
 
     unrewardedGroups: NotRequired[int]
-    """Accepted groups whose rewards an open round waits for; only with `equalRewards` `replace`."""
+    """Accepted groups without rewards, for which the open round waits; only with `equalRewards` `replace`."""
 
     failedGroups: int
     """Groups with a request that failed for good."""
 
     droppedGroups: int
-    """Groups that lost a sample to an abort or a timeout and could not continue; never trained."""
+    """Groups that were dropped because an abort or a timeout ended a sample; never trained."""
 
     shortfallGroups: int
-    """Groups that may replace lost ones: max(0, needed - accepted - live). With `accept-fewer` none is
-    needed.
+    """Groups that the trainer may submit in place of lost groups: max(0, needed - accepted - live). With
+    `accept-fewer` none is needed.
     """
 
     requestsDone: int
@@ -4679,13 +4700,13 @@ class RoundStatus(TypedDict):
     """Groups that went to the long-tail queue."""
 
     pinnedGroups: int
-    """Groups with a reserved place that are not accepted yet: the round waits for them."""
+    """Groups with a reserved place that are not accepted yet. The round waits for these groups."""
 
     heldGroups: int
-    """Finished groups without a place."""
+    """Finished groups without a place in the round."""
 
     requestsInFlight: NotRequired[int]
-    """Requests of workers; only for fixed-concurrency."""
+    """Requests that workers have; only for `fixed-concurrency`."""
 
     wastedTokens: int
     """Tokens thrown away."""
@@ -4706,29 +4727,31 @@ class RoundStatus(TypedDict):
     """Kind of worker that may claim requests of the job; absent for built-in workers."""
 
     blockedReason: NotRequired[BlockedReason]
-    """Why no request of the round is claimed, or none runs, at present."""
+    """Why no request of the round is claimed or runs at present; absent if the round is not blocked."""
 
     settled: bool
-    """All cut requests are confirmed, and all groups that were not accepted are in the long-tail queue."""
+    """True if all cut requests are confirmed and all groups that were not accepted are in the long-tail
+    queue.
+    """
 
     completedReason: NotRequired[CompletedReason]
     """Why the round was completed; absent before."""
 
     openedAtMs: int
-    """When it was opened, milliseconds since 1970."""
+    """When the round was opened, milliseconds since 1970."""
 
     completedAtMs: NotRequired[int]
-    """When it was completed, milliseconds since 1970; absent before."""
+    """When the round was completed, milliseconds since 1970; absent before."""
 
     stamp: NotRequired[str]
-    """Absent in the reply of `round.takeover`, which has its own stamp."""
+    """Stamp of the reply; absent within the reply of `round.takeover`, which has a stamp itself."""
 
 
 class RoundStatusRequest(TypedDict):
     """`round.status`: state of a round; default: the round that is not closed, or the last one."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
@@ -4737,7 +4760,7 @@ class RoundStatusRequest(TypedDict):
     """Id of a round of a job, chosen by its trainer."""
 
     trainerEpoch: NotRequired[str]
-    """Counts as a call of the trainer, so that claims continue."""
+    """Epoch of the trainer, if the trainer calls: such a call lets claims continue (`orphanAfterMs`)."""
 
 
 class RoundSubmittedEvent(TypedDict):
@@ -4747,7 +4770,7 @@ class RoundSubmittedEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -4781,32 +4804,34 @@ class RoundSummary(TypedDict):
     """State of the round."""
 
     neededGroups: int
-    """Groups the round accepts: the groups that the step trains, and `replacedGroups`."""
+    """Groups that the round accepts: the groups that the step trains, and `replacedGroups`."""
 
     acceptedGroups: int
     """Groups accepted so far."""
 
     openedAtMs: int
-    """When it was opened, milliseconds since 1970."""
+    """When the round was opened, milliseconds since 1970."""
 
     completedAtMs: NotRequired[int]
-    """When it was completed, milliseconds since 1970; absent before."""
+    """When the round was completed, milliseconds since 1970; absent before."""
 
 
 class SampleResult(TypedDict):
     """One finished sample."""
 
     segments: list[Segment]
-    """References of the tokens of ended attempts, in order."""
+    """Segments of ended attempts, in order."""
 
     segmentsFollow: NotRequired[Literal[True]]
-    """The segments do not fit this message, and `segments` is empty: read them with `request.segments`."""
+    """The segments do not fit this message, so `segments` is empty. Read the segments with
+    `request.segments`.
+    """
 
     finishReason: Literal["stop", "length"]
-    """Why generation ended: the model stopped (`stop`), or the budget was used up (`length`)."""
+    """Why the response ended: `stop` (the model ended it) or `length` (the budget was used up)."""
 
     engineFinishReason: NotRequired[str]
-    """The finish reason as the engine named it, e.g. `tool_calls`; absent if it named none."""
+    """Finish reason in the words of the engine, e.g. `tool_calls`; absent if the engine named none."""
 
     requestId: str
     """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
@@ -4820,18 +4845,16 @@ class SampleResult(TypedDict):
     """Tokens of all segments."""
 
     acceptance: NotRequired[float]
-    """How much the tail policy prefers samples of about this length (at most a factor of sqrt(2) off):
-    their share of the samples that earlier steps have trained / their share of the samples that earlier
-    steps have started. Proportional to the probability that a sample is trained: weight the sample by
-    the inverse. Absent if earlier steps have trained none.
+    """How much the tail policy prefers samples of about this length (up to a factor of sqrt(2)), in
+    earlier steps: share of the trained samples / share of the started samples. Weight the sample by the
+    inverse. Absent if earlier steps have trained no such sample.
     """
 
 
 class SamplingParameters(TypedDict):
-    """Sampling parameters, passed to the engine adapter, which refuses unknown names. Without `seed`
-    engines use their own random numbers. With `seed` each sample gets a seed derived from it, the job,
-    the group, the sample index and the number of its tokens: reproducible, and independent of all
-    others (`sampleSeed` of libs/engines).
+    """Sampling parameters, passed to the engine adapter, which refuses unknown names. Without `seed`,
+    engines use their own random numbers. With `seed`, each sample has a separate seed, which
+    `sampleSeed` of libs/engines derives from `seed`, job, group, sample index and token count.
     """
 
     temperature: NotRequired[float]
@@ -4873,17 +4896,17 @@ class SaveReply(TypedDict):
 
 
 class SaveRequest(TypedDict):
-    """`request.save`: reports that the attempt runs on this server; with a segment it is a partial save of
-    its tokens.
+    """`request.save`: reports the server on which the attempt runs. A call with a segment is a partial
+    save.
     """
 
     workerId: str
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     requestId: str
@@ -4892,27 +4915,27 @@ class SaveRequest(TypedDict):
     """
 
     attempt: str
-    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts for
-    display; the whole text is compared. `0` for a request that was never claimed.
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
     """
 
     generatedMs: NotRequired[int]
     """Generation time of the attempt so far, milliseconds; for a sample with `timeoutMs`."""
 
     serverId: NotRequired[str]
-    """The server it runs on; required with the first call of an attempt that may be moved."""
+    """The server on which the attempt runs; required in the first call of an attempt that may be moved."""
 
     waiting: NotRequired[bool]
-    """The engine has sent no token for some seconds: the request waits there, or was preempted. Absent: it
-    runs.
+    """True if the engine has sent no token for some seconds: the request waits in the engine, or was
+    preempted.
     """
 
     segment: NotRequired[Segment]
     """Tokens of the attempt so far."""
 
     run: NotRequired[AttemptRun]
-    """Times of the attempt so far; for the times of moves, sent with the first tokens of an attempt that
-    was bound to its server.
+    """Times of the attempt so far. An attempt that was bound to its server sends this field once, with its
+    first tokens.
     """
 
 
@@ -4923,10 +4946,10 @@ class Segment(TypedDict):
     """The attempt that generated the tokens."""
 
     serverId: str
-    """The server that generated them."""
+    """The server that generated the tokens."""
 
     serverEpoch: str
-    """Epoch of that server."""
+    """Epoch of the server."""
 
     weightVersion: int
     """Weight version."""
@@ -4938,12 +4961,12 @@ class Segment(TypedDict):
     """Reference of the payload with the tokens: JSON `SegmentPayload`."""
 
     toWeightVersion: NotRequired[int]
-    """Set if the weights changed meanwhile (mode `keep`): the tokens are from `weightVersion` up to this
-    version.
+    """Last weight version of the tokens, if the weights changed during the attempt (mode `keep`).
+    `weightVersion` is the first version.
     """
 
     mixedWeightVersion: NotRequired[int]
-    """Written by services with `toWeightVersion`: the version of a change in mode `keep` that may have met
+    """Set by services, with `toWeightVersion`: version of a change in mode `keep` that may have affected
     any token.
     """
 
@@ -4952,7 +4975,7 @@ class Segment(TypedDict):
 
 
 class SegmentPart(TypedDict):
-    """Tokens in a row, of a segment, that one server generated with one weight version."""
+    """Consecutive tokens of a segment that one server generated with one weight version."""
 
     tokenCount: int
     """Number of tokens."""
@@ -4961,9 +4984,9 @@ class SegmentPart(TypedDict):
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     serverEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     weightVersion: int
@@ -4980,35 +5003,33 @@ class SegmentPayload(TypedDict):
     """The text of the tokens."""
 
     heldText: NotRequired[str]
-    """The rest of the text, with which a stop text may begin, if the attempt was cut there. The text of
-    the next segment begins with it, unless a stop text does.
+    """End of the text that may be the beginning of a stop text, if the attempt was cut there. The text of
+    the next segment begins with this text, unless the stop text is complete.
     """
 
     logprobs: NotRequired[list[Union[float, None]]]
-    """Log probability of each token, if requested; null where the engine returned none, for one because it
-    was NaN.
-    """
+    """Log probability of each token, if requested; null where the engine returned none or NaN."""
 
     lossMask: NotRequired[list[Literal[0, 1]]]
-    """1 for each token that the model generated, 0 for each token that it read between two turns, such as
-    the output of a tool. Absent: the model generated all of them.
+    """1 for each token that the model generated, 0 for each token between two turns, such as the output of
+    a tool. Absent: the model generated all tokens.
     """
 
     parts: NotRequired[list[SegmentPart]]
-    """The turns of an agent loop, if their servers or weight versions differ: their tokens in order."""
+    """Parts of the segment in order, if the turns of an agent loop ran on different servers or weight
+    versions.
+    """
 
     stopReason: NotRequired[Union[str, float]]
-    """Stop reason of the last segment, if the engine returned one: the stop string or token, or an unknown
-    finish reason.
+    """Stop string or stop token of the last segment, or an unknown finish reason; absent if the engine
+    returned none.
     """
 
     engineFinishReason: NotRequired[str]
-    """Finish reason of the last segment as the engine named it: `stop`, `length`, `tool_calls`,
-    `content_filter`.
-    """
+    """Finish reason of the last segment in the words of the engine, e.g. `stop`, `length`, `tool_calls`."""
 
     engineFields: NotRequired[dict[str, Any]]
-    """Further fields of the engine's response, unread: `routed_experts`, `tool_calls`."""
+    """Further fields of the response of the engine, passed on unread, e.g. `routed_experts`, `tool_calls`."""
 
 
 class ServerChangeReply(TypedDict):
@@ -5033,9 +5054,9 @@ class ServerChangeReply(TypedDict):
     """State of the server."""
 
     weightVersionTaken: NotRequired[Literal[False]]
-    """The engine has not reset its prefix cache, so the version does not count yet and the server takes no
-    leases. The load-balancer asks for the reset again at each probe; a report of the version does so at
-    once.
+    """False if the engine has not reset its prefix cache: the reported version does not count yet, and the
+    server takes no leases. The load-balancer asks for the reset again at each probe and each report of
+    the version.
     """
 
 
@@ -5046,7 +5067,7 @@ class ServerFencedEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -5068,9 +5089,9 @@ class ServerHeartbeatReply(TypedDict):
     """Reply of `server.heartbeat`."""
 
     weightVersionTaken: NotRequired[Literal[False]]
-    """The engine has not reset its prefix cache, so the version does not count yet and the server takes no
-    leases. The load-balancer asks for the reset again at each probe; a report of the version does so at
-    once.
+    """False if the engine has not reset its prefix cache: the reported version does not count yet, and the
+    server takes no leases. The load-balancer asks for the reset again at each probe and each report of
+    the version.
     """
 
     state: ServerState
@@ -5098,13 +5119,15 @@ class ServerHeartbeatRequest(TypedDict):
 
 
 class ServerHungEvent(TypedDict):
-    """Calls of a server got no tokens though its engine answers: they move, and its epoch was expired."""
+    """Calls of a server got no tokens although the engine answers. The epoch of the server was expired,
+    and the calls move.
+    """
 
     type: Literal["server.hung"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -5145,15 +5168,15 @@ class ServerLoadReport(TypedDict):
 
 
 class ServerPausedEvent(TypedDict):
-    """The engine of a server was paused for a change of weights. Only engines that can be paused have this
-    event.
+    """The engine of a server was paused for a change of weights. Engines that cannot be paused have no
+    such event.
     """
 
     type: Literal["server.paused"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -5175,7 +5198,7 @@ class ServerResumedEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -5191,8 +5214,8 @@ class ServerResumedEvent(TypedDict):
 
 
 class ServerSigns(TypedDict):
-    """Tokens that the calls of a worker get from one server: a better sign of life than the health of its
-    engine.
+    """Tokens that a worker receives from one server. Tokens show better than a probe that the engine
+    works.
     """
 
     serverId: str
@@ -5202,15 +5225,15 @@ class ServerSigns(TypedDict):
     """Epoch of the server, as in the leases of the calls."""
 
     tokens: int
-    """Tokens received since the heartbeat before."""
+    """Tokens received since the previous heartbeat."""
 
     silentMs: int
-    """Time in which streams of the worker have run since their last token, milliseconds; 0 if tokens were
-    received.
+    """Time that streams of the worker have run since the last token of the server, milliseconds; 0 if
+    tokens were received.
     """
 
     contextTokens: NotRequired[int]
-    """Tokens of the longest prompt among the streams without a token: its processing explains a silence."""
+    """Tokens of the longest prompt among the streams without a token. A long prefill explains a silence."""
 
 
 class ServerStatus(TypedDict):
@@ -5235,7 +5258,9 @@ class ServerStatus(TypedDict):
     """Model of the engine: the model of its registration, or else the first model that the engine lists."""
 
     models: NotRequired[list[str]]
-    """Models and adapters that the engine lists, with `*` if it has more; absent before they are known."""
+    """Models and adapters that the engine lists; a last `*` stands for more. Absent before the list is
+    known.
+    """
 
     inflight: int
     """Present number of leases."""
@@ -5250,7 +5275,7 @@ class ServerStatus(TypedDict):
     """Weight version of the server."""
 
     heartbeatAgeMs: int
-    """Time since its engine answered a probe or sent a heartbeat, milliseconds."""
+    """Time since the engine answered a probe or sent a heartbeat, milliseconds."""
 
     capacity: int
     """Present maximum of leases: below maxInflight in slow start or with adaptive concurrency."""
@@ -5259,59 +5284,58 @@ class ServerStatus(TypedDict):
     """Deadline of a drain, time of Redis, milliseconds."""
 
     busyUntilMs: NotRequired[int]
-    """Time of Redis before which the server takes no new leases, milliseconds: its engine was busy, or its
-    calls failed.
+    """Time of Redis until which the server takes no new leases, milliseconds, because the engine was busy
+    or calls failed.
     """
 
     hung: NotRequired[Literal[True]]
-    """Calls of the server got no tokens though its engine answers: it gets one call at a time until one of
-    them has a token.
+    """Calls of the server got no tokens although the engine answers. The server gets one call at a time
+    until a call gets a token.
     """
 
     probe: NotRequired[Literal[False]]
-    """Present only if the server is not probed."""
+    """False if the server is not probed, otherwise absent."""
 
     labels: NotRequired[dict[str, str]]
     """Labels of the server, if it has any."""
 
     capabilities: NotRequired[EngineCapabilities]
-    """Capabilities of the engine; absent before they are probed."""
+    """Capabilities of the engine; absent before the first probe."""
 
     load: NotRequired[ServerLoadReport]
-    """Last load report of the engine; absent if it reports none. For information; leases decide."""
+    """Last load report of the engine; absent if the engine reports none."""
 
     engineStartedAtSeconds: NotRequired[float]
-    """Start time that the engine reports, by its own clock, seconds; a later value is a restart."""
+    """Start time that the engine reports, by its clock, seconds. A later time shows a restart."""
 
     engineWeightVersion: NotRequired[int]
-    """Weight version that the engine reports; -1: it has no number. When it changes, `weightVersion`
-    follows.
+    """Weight version that the engine reports; -1: the version is no number. When the engine reports
+    another version, `weightVersion` follows.
     """
 
     unconfirmedWeightVersion: NotRequired[int]
-    """Weight version before the failure of the server: `weightVersion` gets it again if the engine has not
-    restarted.
+    """Weight version before the failure of the server, which becomes `weightVersion` again if the engine
+    has not restarted.
     """
 
     listedAs: NotRequired[str]
-    """Identity under which discovery lists its engine: the uid of its pod, or its own id; absent if it
-    does not.
+    """Identity under which discovery lists the engine: the uid of its pod, or its base URL; absent if
+    discovery does not list the engine.
     """
 
     withheld: NotRequired[Literal[True]]
-    """The server gets no new leases because discovery does not list its engine as ready; its state is
-    `cordoned` then.
-    """
+    """The server is `cordoned` because discovery does not list its engine as ready."""
 
     weightsUnknown: NotRequired[Literal[True]]
-    """The weights are unknown, so the server takes no leases: a change of weights ended at its deadline,
-    and the server was not reported since the change began. A report of the version ends this.
+    """The weights of the server are unknown, because a change of weights ended at its deadline before the
+    server was reported, or a load failed. The server takes no leases until its weight version is
+    reported.
     """
 
     pendingWeightVersion: NotRequired[int]
-    """Weight version that does not count yet, so the server takes no leases: the engine has no salts and
-    has not reset its prefix cache since a report or a change of weights. The load-balancer asks for the
-    reset at each probe while no request runs on the server.
+    """Weight version that does not count yet, because the engine has no salts and has not reset its prefix
+    cache. The server takes no leases. The load-balancer asks for the reset at each probe while no
+    request runs on the server.
     """
 
 
@@ -5341,7 +5365,7 @@ class SessionStatus(TypedDict):
     """The session."""
 
     serverId: NotRequired[str]
-    """Server of the session; absent if its next lease binds it again."""
+    """Server of the session; absent if the next lease will bind the session to a server."""
 
     serverEpoch: NotRequired[str]
     """Epoch of the server."""
@@ -5354,18 +5378,16 @@ class SessionStatus(TypedDict):
 
 
 class SetLogLevelRequest(TypedDict):
-    """`service.log-level`: sets the level of the logs of running services. Each replica that is named
-    replies.
-    """
+    """`service.log-level`: sets the level of the logs of running services. Each named replica replies."""
 
     app: NotRequired[str]
-    """Name of a service, for example `worker`. Default: all."""
+    """Name of a service, for example `worker`. Default: all services."""
 
     replicaId: NotRequired[str]
-    """One replica, as in the replies. Default: all."""
+    """Id of one replica, as in the replies. Default: all replicas."""
 
     level: LogLevel
-    """Lines of lower levels are not written."""
+    """Lowest level of the lines that are written."""
 
 
 class SnapshotJobReply(TypedDict):
@@ -5381,38 +5403,38 @@ class SnapshotJobReply(TypedDict):
     """Groups of the long-tail queue in the snapshot."""
 
     requests: int
-    """Requests of these groups."""
+    """Requests of the groups of the snapshot."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     state: Literal["saving", "complete"]
     """`saving`: not finished; send the same body again."""
 
 
 class SnapshotJobRequest(TypedDict):
-    """`job.snapshot`: saves a snapshot of a job between two rounds: its long-tail queue with all tokens
-    (by reference), step and counters. The last snapshots are kept, two by default.
+    """`job.snapshot`: saves a snapshot of a job between two rounds: the long-tail queue with references of
+    all tokens, the step and the counters.
     """
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
 
     trainerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     tag: str
-    """Name of the snapshot, for example the step; the same tag for another state is refused."""
+    """Name of the snapshot, for example the step. A tag of a snapshot with another state is refused."""
 
     keep: NotRequired[int]
-    """Number of the newest snapshots of the job that are kept, with this one. All their groups keep their
-    payloads.
+    """Number of snapshots that the job keeps, newest first, with this one. Groups in these snapshots keep
+    their payloads.
     """
 
 
@@ -5432,27 +5454,27 @@ class SnapshotServer(TypedDict):
     """Labels of the server, if it has any."""
 
     leases: int
-    """Number of its leases."""
+    """Leases of the server."""
 
     hasRoom: bool
-    """Has room for one more lease."""
+    """The server has room for one more lease."""
 
     chosen: int
-    """Sequence of the last lease that chose it, modulo 2^32; 0 = never."""
+    """Sequence of the last lease for which the server was chosen, modulo 2^32; 0 = never."""
 
     tokens: NotRequired[int]
-    """Context tokens of its leases (at least 256 each) and its reported uncached tokens; only for
-    `least-tokens`.
+    """Context tokens of the leases (at least 256 each) and uncached tokens that the engine reports; only
+    for `least-tokens`.
     """
 
     sessions: NotRequired[int]
-    """Bound sessions, and leases without a session; only for `least-sessions`."""
+    """Number of bound sessions and of leases without a session; only for `least-sessions`."""
 
     turn: NotRequired[int]
     """Next turn of the server; only for `round-robin`."""
 
     lacks: NotRequired[list[EngineFeature]]
-    """Capabilities that its engine is known to lack."""
+    """Capabilities that the engine is known to lack."""
 
     lacksModel: NotRequired[Literal[True]]
     """The engine does not list the model that the acquire names."""
@@ -5461,7 +5483,7 @@ class SnapshotServer(TypedDict):
     """Reported KV use, 0 to 1."""
 
     groupLeases: NotRequired[int]
-    """Leases of the group of the acquire."""
+    """Leases that the group of the acquire has on this server."""
 
 
 class StatPayloadReply(TypedDict):
@@ -5478,7 +5500,7 @@ class StatPayloadReply(TypedDict):
 
 
 class StatPayloadRequest(TypedDict):
-    """`payload.stat`"""
+    """`payload.stat`: returns size and age of a payload."""
 
     ref: str
     """Reference of the payload."""
@@ -5488,7 +5510,7 @@ class SubmitGroupsReply(TypedDict):
     """Reply of `round.submit`."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     roundGroups: int
     """Groups of the round so far, including groups from the queue."""
@@ -5504,15 +5526,15 @@ class SubmitGroupsRequest(TypedDict):
     """`round.submit`: submits one page of groups; a known group with the same contents is skipped."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     stamp: NotRequired[str]
     """Stamp of the last reply."""
 
     trainerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     roundId: str
@@ -5526,10 +5548,10 @@ class SyncWorkerReply(TypedDict):
     """Reply of `worker.sync`."""
 
     cursor: NotRequired[str]
-    """Send this for the next page; absent on the last page."""
+    """Cursor of the next page; absent on the last page."""
 
     items: list[HeldItem]
-    """leaseIds with the time of the grant, or requestIds (`attempt` set) with the time of the claim."""
+    """The leases or attempts of the page."""
 
 
 class SyncWorkerRequest(TypedDict):
@@ -5539,9 +5561,9 @@ class SyncWorkerRequest(TypedDict):
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     kind: Literal["leases", "attempts"]
@@ -5565,46 +5587,48 @@ class TailChoice(TypedDict):
     """The choice of the policy for a round, and its reasons."""
 
     overProvision: float
-    """Launched / needed groups of all domains."""
+    """Launched / needed groups over all domains."""
 
     domains: NotRequired[dict[str, TailChoiceDomains]]
-    """By domain; '' if domains are not distinguished. Only if adaptive."""
+    """Over-provision by domain ('' = no domain); only if adaptive."""
 
     dripGroups: NotRequired[int]
     """Groups taken from the long-tail queue; only for `drip`."""
 
     drip: NotRequired[DripWhy]
-    """How `dripGroups` was computed; only if adaptive."""
+    """How an adaptive `dripGroups` was computed; only if adaptive."""
 
     auto: NotRequired[AutoChoice]
     """Choice of `auto`; absent under the other policies."""
 
 
 class TailPolicy(TypedDict):
-    """The tail policy of a round, as data. libs/policies/src/tail describes which fields can be combined."""
+    """The tail policy of a round. libs/policies/src/tail/README.md describes the valid combinations of
+    fields.
+    """
 
     name: TailPolicyName
     """How the round treats its slowest groups."""
 
     overProvision: NotRequired[float]
-    """Launched groups / needed groups, at least 1. Needed by all policies but `wait` and `auto`."""
+    """Launched groups / needed groups, at least 1. Required, except for `wait` and `auto`."""
 
     overProvisionMode: NotRequired[ChoiceMode]
     """`adaptive`: computed from the lengths of the last steps, by domain, starting at `overProvision`."""
 
     sampleOverProvision: NotRequired[float]
-    """Launched samples / samples of a group, at least 1: the first samples to finish are trained, the
+    """Launched samples / samples of a group, at least 1. The first samples to finish are trained, the
     others are dropped.
     """
 
     onCut: NotRequired[CutSemantics]
-    """Whether the tokens of cut samples are kept; `regenerate` discards them, all other policies keep them
-    by default.
+    """Whether the tokens of cut samples are kept. Default: `discard` for `regenerate`, `keep` for all
+    other policies.
     """
 
     dripGroups: NotRequired[int]
-    """`drip`: groups each round takes from the long-tail queue; default: as many as the round launches
-    beyond its need.
+    """For `drip`: groups that each round takes from the long-tail queue; default: as many as the round
+    launches beyond its need.
     """
 
     dripMode: NotRequired[ChoiceMode]
@@ -5613,29 +5637,32 @@ class TailPolicy(TypedDict):
     """
 
     dripReserved: NotRequired[bool]
-    """For `drip`: a place is reserved for each taken group, so it is not cut again. Default: true if
-    `dripMode` is adaptive or there are `domainQuotas`.
+    """For `drip`: true reserves a place for each taken group, so that the group is not cut again. Default:
+    true with an adaptive `dripMode` or with `domainQuotas`.
     """
 
     concurrency: NotRequired[int]
     """For `fixed-concurrency`: maximum requests of the round that workers have at the same time."""
 
     domainQuotas: NotRequired[dict[str, int]]
-    """Groups of each domain in a whole step; other domains share the rest."""
+    """Groups of each named domain in a whole step. All other domains share the rest."""
 
     fleetKvTokens: NotRequired[int]
-    """Tokens that fit into the KV caches of the engines for this job; limits adaptive over-provision.
-    Default: the sum that the engines of the pool report; no limit if one of them reports nothing.
+    """Tokens of this job that fit into the KV caches of the engines; limits an adaptive over-provision.
+    Default: the sum over the reports of all engines of the pool; no limit if one engine reports
+    nothing.
     """
 
     dispatchOrder: NotRequired[DispatchOrder]
     """Order in which requests of new groups are claimed."""
 
     maxCuts: NotRequired[int]
-    """A group with this many cuts is taken next and not cut again."""
+    """Maximum cuts of a group. After the last cut, the group is in the next round and is not cut again."""
 
     maxAgeSteps: NotRequired[int]
-    """A group is taken at most this many steps after its first step, and not cut again."""
+    """Maximum steps from the first step of a group to the round that trains it. That round does not cut
+    the group.
+    """
 
     maxVersionSpan: NotRequired[int]
     """Maximum weight versions between the oldest token of a group and the round that ends it. Under
@@ -5643,14 +5670,14 @@ class TailPolicy(TypedDict):
     """
 
     maxOffPolicyShare: NotRequired[float]
-    """Maximum share: tokens of groups from earlier rounds / expected tokens of the batch. `auto` keeps it
-    by its choice, and throws no token away for it.
+    """Maximum share: tokens of groups from earlier rounds / expected tokens of the batch. `auto` keeps
+    this bound by its choice, without throwing tokens away.
     """
 
     maxLengthBias: NotRequired[float]
-    """For `auto`: how much the mean length of trained samples may differ from the mean length of all
-    samples started, as a share. Absent: no policy is chosen that throws tokens of cut samples away, so
-    that nothing is biased.
+    """For `auto`: maximum difference between the mean lengths of trained and of started samples, as a
+    share. Absent: `auto` chooses no policy that throws tokens of cut samples away, so the lengths are
+    not biased.
     """
 
     maxWaste: NotRequired[float]
@@ -5662,44 +5689,46 @@ class TailPolicy(TypedDict):
     """Maximum share: groups of the long-tail queue / groups of the batch, while there are new groups."""
 
     deadlineMs: NotRequired[int]
-    """Time after which the round completes with its accepted groups, milliseconds; absent = never.
+    """Time after which the round completes with the groups accepted so far, milliseconds; absent = never.
     Overrides all bounds.
     """
 
     shortfall: NotRequired[Literal["replace", "accept-fewer"]]
-    """If accepted + live < needed: wait for replacements, or accept fewer groups."""
+    """What a round does when too few groups are left: wait for other groups (`replace`), or complete with
+    fewer (`accept-fewer`).
+    """
 
     equalRewards: NotRequired[EqualRewards]
     """Groups of more than one sample whose rewards are all equal (`round.reward`): GRPO learns nothing
-    from them. `keep`: they are trained. `exclude`: they are not, so the step trains fewer groups.
-    `replace`: another group takes the place of each, so the step trains exactly its groups (dynamic
-    sampling of DAPO); the round completes when the rewards of all its groups are reported. If there is
-    no other group, it is trained.
+    from them. `keep`: such groups are trained. `exclude`: such groups are not trained, so the step
+    trains fewer groups. `replace`: another group takes the place of each such group (dynamic sampling
+    of DAPO), and the round completes when all rewards are reported; a group is trained if no other
+    group is left.
     """
 
     maxReplacedGroups: NotRequired[int]
-    """For `equalRewards` `replace`: groups that one round replaces; all further groups with equal rewards
-    are trained. Default: nine for each group the step trains.
+    """For `equalRewards` `replace`: maximum groups that one round replaces. Further groups with equal
+    rewards are trained. Default: nine for each group that the step trains.
     """
 
     alarms: NotRequired[LedgerBounds]
-    """Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of
-    `offPolicyShare`, `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and
-    `maxCuts`; under `auto` also of `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste`
-    (`maxWaste` counts the waste of the tail policy; a given bound of `wasteShare` counts all waste).
+    """Bounds of the ledger. An alarm is raised when a value is near or over its bound. Defaults:
+    `offPolicyShare` = `maxOffPolicyShare`, `versionSpan` = `maxVersionSpan`, `cutsPerGroup` =
+    `maxCuts`; under `auto` also `lengthBias` = `maxLengthBias` and `wasteShare` = `maxWaste`.
+    `maxWaste` counts only the waste of the tail policy; a given `wasteShare` counts all waste.
     """
 
     maxFailures: NotRequired[int]
-    """Different servers that may fail one request, one after the other without a further token, before it
-    fails for good; a server that has restarted is another one. While more than half of the servers fail
-    other prompts too, no failure counts. The same servers may fail it again for
+    """Number of different servers that may fail one request without a new token before the request fails
+    for good. A restarted server counts as a different server. No failure counts while more than half of
+    the servers fail other prompts too. The same servers may fail the request again for
     REQUEST_FAILURE_DEADLINE_MS of the coordinator.
     """
 
     maxReturns: NotRequired[int]
-    """Attempts of one request that may return unfinished for other reasons (its engine or worker dropped
-    it, no server, a full payload store, ...) before it fails for good. Cuts, moves and weight changes
-    do not count.
+    """Number of attempts of one request that may return unfinished for other reasons (for example an
+    expired worker, no server, a full payload store) before the request fails for good. Cuts, moves and
+    changes of weights do not count.
     """
 
 
@@ -5707,10 +5736,10 @@ class TakeoverRoundReply(TypedDict):
     """Reply of `round.takeover`."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     trainerEpoch: str
-    """Epoch of the trainer of the job; send it with every later call of the trainer."""
+    """Epoch of the trainer of the job. The trainer sends the epoch with every later call."""
 
     stepsTrained: int
     """Steps trained (rounds closed)."""
@@ -5726,7 +5755,7 @@ class TakeoverRoundRequest(TypedDict):
     """`round.takeover`: starts a new trainer of the job and fences the previous one."""
 
     job: str
-    """Id of a job, one training run, chosen by its trainer."""
+    """Id of a job, chosen by its trainer."""
 
     takeoverId: str
     """Id of the takeover, for idempotency: a repeat gets the same epoch."""
@@ -5736,7 +5765,7 @@ class TrainedGroup(TypedDict):
     """A trained group."""
 
     groupId: str
-    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+    """Id of a group, unique in its job, chosen by the trainer."""
 
     samples: int
     """Number of its trained samples."""
@@ -5746,30 +5775,30 @@ class TrainedPart(TypedDict):
     """Length and truncation of a part of the trained samples."""
 
     samples: int
-    """How many."""
+    """Number of samples."""
 
     meanTokens: float
     """Mean length, tokens."""
 
     capShare: float
-    """Share that ended at the token budget."""
+    """Share of the samples that ended at the token budget."""
 
 
 class TransferLeaseRequest(TypedDict):
-    """`lb.transfer`: moves a live lease to another server atomically, with its session; leaseId and holder
-    stay. The reply is the reply of an acquire, with the branch `transferred`. The caller ends the call
-    on the old server. A refusal changes nothing: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND,
-    SERVER_NOT_READY, SERVER_FULL, SERVER_UNSUITABLE, POOL_PAUSED, VALIDATION_FAILED (the lease is
-    already on this server).
+    """`lb.transfer`: moves a live lease and its session to another server, atomically. The lease keeps its
+    id and holder. The caller ends the call on the old server. The reply is the reply of an acquire,
+    with the branch `transferred`. After an error nothing is changed. Errors: LEASE_NOT_FOUND, FENCED,
+    SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL, SERVER_UNSUITABLE, POOL_PAUSED, VALIDATION_FAILED
+    (the lease is already on this server).
     """
 
     workerId: str
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     transferId: str
@@ -5785,21 +5814,21 @@ class TransferLeaseRequest(TypedDict):
     """The server that gets the lease."""
 
     targetEpoch: NotRequired[str]
-    """Only if this is the current epoch of the target."""
+    """Required epoch of the target: with another current epoch, the lease does not move."""
 
     reason: NotRequired[str]
     """Text for the log."""
 
 
 class UncordonServerRequest(TypedDict):
-    """`server.uncordon`: ends a cordon, and a drain in progress."""
+    """`server.uncordon`: ends a cordon or a drain."""
 
     serverId: str
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
 
 class UpdateServerRequest(TypedDict):
-    """`server.update`: changes the given fields; absent ones stay, as do leases, sessions and epoch.
+    """`server.update`: changes the given fields of a server. Leases, sessions and epoch stay. Errors:
     SERVER_NOT_FOUND.
     """
 
@@ -5807,7 +5836,7 @@ class UpdateServerRequest(TypedDict):
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     maxInflight: NotRequired[int]
-    """Maximum leases; a value below the present number only stops new leases."""
+    """Maximum leases. A maximum below the present number only stops new leases."""
 
     weight: NotRequired[float]
     """Relative capacity: load counts as leases / weight."""
@@ -5816,8 +5845,8 @@ class UpdateServerRequest(TypedDict):
     """Present weight version of the engine."""
 
     weightsUnknown: NotRequired[Literal[True]]
-    """A load has failed, so the engine may have a part of the new weights: the server takes no leases
-    until its weights are reported. Not with `weightVersion`.
+    """Reports that a load of weights has failed, so that the engine may have a part of the new weights.
+    The server takes no leases until its weight version is reported. Not with `weightVersion`.
     """
 
     labels: NotRequired[dict[str, str]]
@@ -5825,13 +5854,13 @@ class UpdateServerRequest(TypedDict):
 
 
 class WantedMove(TypedDict):
-    """A requested move: either requestId, or leaseId of a caller that only routes."""
+    """A requested move, with either `requestId` or `leaseId`."""
 
     targetServerId: str
     """The target server."""
 
     targetEpoch: NotRequired[str]
-    """Only if this is the current epoch of the target."""
+    """Required epoch of the target: with another current epoch, the lease or request does not move."""
 
     requestId: NotRequired[str]
     """The request to move."""
@@ -5840,7 +5869,7 @@ class WantedMove(TypedDict):
     """The lease of a caller that only routes."""
 
     attempt: NotRequired[str]
-    """Only if this attempt runs."""
+    """Required attempt: the move is refused if another attempt runs."""
 
 
 class WeightServer(TypedDict):
@@ -5862,13 +5891,13 @@ class WeightServer(TypedDict):
     """State of the server."""
 
     quiesced: bool
-    """No request is in flight on it."""
+    """True if no request is in flight on the server."""
 
     paused: bool
-    """The engine is paused for a change of weights. Only for engines that can be paused."""
+    """True if the engine is paused for a change of weights; false for an engine that cannot be paused."""
 
     confirmed: bool
-    """The server reports the coming version, or, without a change, the version of the pool."""
+    """True if the server reports the version of the change or, without a change, the version of the pool."""
 
     weightsUnknown: NotRequired[Literal[True]]
     """The weights of the server are unknown, so it takes no leases until its version is reported."""
@@ -5890,38 +5919,38 @@ class WeightSync(TypedDict):
     """Treatment of running requests."""
 
     fromVersion: int
-    """Version of the pool before; 0 before its first."""
+    """Weight version of the pool before the change; 0 before the first change."""
 
     state: Literal["begun", "committed", "rolled-back"]
     """State of the change."""
 
     startedAtMs: int
-    """Start, time of Redis, milliseconds, as the next two."""
+    """Start of the change, time of Redis, milliseconds."""
 
     deadlineAtMs: int
-    """Time of the automatic rollback."""
+    """Time of the automatic rollback, time of Redis, milliseconds."""
 
     endedAtMs: NotRequired[int]
-    """End; absent before."""
+    """End of the change, time of Redis, milliseconds; absent before."""
 
     reason: NotRequired[str]
-    """Why it ended: `asked` or `deadline`."""
+    """Why the change ended: `asked` or `deadline`."""
 
     running: int
-    """Leases, that is requests in flight. 0 = quiesced."""
+    """Leases in flight; 0 = quiesced."""
 
     servers: int
-    """Servers that take leases, or will when the pool resumes."""
+    """Servers that take leases now, or when the pool resumes."""
 
     confirmedServers: int
-    """How many of `servers` report the version of the change."""
+    """Number of `servers` that report the version of the change."""
 
 
 class WeightSyncReply(TypedDict):
     """Reply of `weights.begin`, `weights.commit` and `weights.rollback`."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     syncId: str
     """The change of weights."""
@@ -5936,31 +5965,31 @@ class WeightSyncReply(TypedDict):
     """Treatment of running requests."""
 
     fromVersion: int
-    """Version of the pool before; 0 before its first."""
+    """Weight version of the pool before the change; 0 before the first change."""
 
     state: Literal["begun", "committed", "rolled-back"]
     """State of the change."""
 
     startedAtMs: int
-    """Start, time of Redis, milliseconds, as the next two."""
+    """Start of the change, time of Redis, milliseconds."""
 
     deadlineAtMs: int
-    """Time of the automatic rollback."""
+    """Time of the automatic rollback, time of Redis, milliseconds."""
 
     endedAtMs: NotRequired[int]
-    """End; absent before."""
+    """End of the change, time of Redis, milliseconds; absent before."""
 
     reason: NotRequired[str]
-    """Why it ended: `asked` or `deadline`."""
+    """Why the change ended: `asked` or `deadline`."""
 
     running: int
-    """Leases, that is requests in flight. 0 = quiesced."""
+    """Leases in flight; 0 = quiesced."""
 
     servers: int
-    """Servers that take leases, or will when the pool resumes."""
+    """Servers that take leases now, or when the pool resumes."""
 
     confirmedServers: int
-    """How many of `servers` report the version of the change."""
+    """Number of `servers` that report the version of the change."""
 
 
 class WeightsBegunEvent(TypedDict):
@@ -5976,13 +6005,13 @@ class WeightsBegunEvent(TypedDict):
     """Treatment of running requests."""
 
     fromVersion: int
-    """Version of the pool before; 0 before its first."""
+    """Weight version of the pool before the change; 0 before the first change."""
 
     type: Literal["weights.begun"]
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -6004,7 +6033,7 @@ class WeightsCommittedEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -6013,7 +6042,7 @@ class WeightsCommittedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     reason: str
-    """Why it ended: `asked` or `deadline`."""
+    """Why the change ended: `asked` or `deadline`."""
 
 
 class WeightsRolledBackEvent(TypedDict):
@@ -6029,7 +6058,7 @@ class WeightsRolledBackEvent(TypedDict):
     """Name of the event, as in its subject."""
 
     pool: str
-    """Pool it happened in."""
+    """Pool of the event."""
 
     atMs: int
     """When the event happened, by the clock of Redis, milliseconds since 1970."""
@@ -6038,23 +6067,23 @@ class WeightsRolledBackEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     reason: str
-    """Why it ended: `asked` or `deadline`."""
+    """Why the change ended: `asked` or `deadline`."""
 
 
 class WeightsStatusReply(TypedDict):
     """The weights of a pool."""
 
     cursor: NotRequired[str]
-    """Send this for the next page; absent on the last page."""
+    """Cursor of the next page; absent on the last page."""
 
     stamp: str
-    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+    """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     version: NotRequired[int]
     """Last committed version; absent before the first commit."""
 
     sync: NotRequired[WeightSync]
-    """The present change, or the requested one; absent without one."""
+    """The requested change, or the present change; absent if there is none."""
 
     servers: list[WeightServer]
     """One page of servers; empty without `cursor`."""
@@ -6066,7 +6095,7 @@ class WeightsStatusRequest(TypedDict):
     """
 
     syncId: NotRequired[str]
-    """A change; available for an hour after its end."""
+    """Id of a change, which is available for an hour after its end."""
 
     cursor: NotRequired[str]
     """`0` for the first page, then the cursor of the previous page."""
@@ -6091,14 +6120,14 @@ class WireError(TypedDict):
     """Path of the first wrong field, e.g. `groups.3.groupId`."""
 
     retryAfterMs: NotRequired[int]
-    """Time after which the body may be sent again, milliseconds."""
+    """Pause before the same body may be sent again, milliseconds."""
 
     details: NotRequired[Any]
     """More about this error, depending on its code."""
 
 
 class WorkerHeartbeatReply(TypedDict):
-    """Counts in Redis; on a lasting mismatch, page through `worker.sync`."""
+    """Counts in Redis. If they keep differing from the counts of the worker, page through `worker.sync`."""
 
     ttlMs: int
     """Time without a heartbeat after which the epoch expires, milliseconds."""
@@ -6110,18 +6139,18 @@ class WorkerHeartbeatReply(TypedDict):
     """Leases of the worker in Redis."""
 
     leaseDigest: int
-    """Sum of the sequences of their leaseIds, modulo 2^40."""
+    """Sum of the sequences of the leaseIds, modulo 2^40."""
 
     attemptCount: int
     """Attempts of the worker in Redis."""
 
     generation: str
-    """If it has changed, Redis was restarted or has lost its last changes, and may have lost leases: page
-    through `worker.sync`, even if the counts agree.
+    """Pool generation. Another generation shows that Redis was restarted or set back and may have lost
+    leases: then page through `worker.sync`, even if the counts agree.
     """
 
     syncAsked: NotRequired[bool]
-    """Page through `worker.sync` now, even if the counts agree: a server is being reconciled
+    """Page through `worker.sync` now, even if the counts agree, because a server is being reconciled
     (`server.reconcile`).
     """
 
@@ -6133,22 +6162,24 @@ class WorkerHeartbeatRequest(TypedDict):
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     leaseCount: int
     """Number of leases that the worker holds."""
 
     leaseDigest: int
-    """Sum of the sequences of their leaseIds, modulo 2^40."""
+    """Sum of the sequences of the leaseIds, modulo 2^40."""
 
     attemptCount: int
     """Number of attempts (claimed or running requests) of the worker."""
 
     servers: NotRequired[list[ServerSigns]]
-    """Servers on which the worker has streams; of more than fit, others in each heartbeat."""
+    """Servers on which the worker has streams. If there are too many, each heartbeat has different
+    servers.
+    """
 
 
 class WorkerStatus(TypedDict):
@@ -6161,16 +6192,16 @@ class WorkerStatus(TypedDict):
     """Id of a worker, which holds leases and requests, chosen by the worker."""
 
     workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
-    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
-    its last changes would give the same number twice.
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
     """
 
     heartbeatAgeMs: int
-    """Time since the registration or the last heartbeat; above ttlMs the epoch expires."""
+    """Time since the registration or the last heartbeat, milliseconds; above `ttlMs` the epoch expires."""
 
     ageMs: int
-    """Time since the registration."""
+    """Time since the registration, milliseconds."""
 
     leases: int
     """Leases of the worker."""
@@ -6179,7 +6210,7 @@ class WorkerStatus(TypedDict):
     """Requests of the worker: claimed, running or cutting."""
 
     syncAsked: NotRequired[bool]
-    """The worker was asked to prove its leases (`server.reconcile`) and has not started."""
+    """`server.reconcile` has asked the worker for a `worker.sync`, which has not started."""
 
 
 AbortScope = Literal["sample", "group"]
