@@ -3,9 +3,9 @@ import { type AutoState, type ControlInput, type FixedPolicyName, HISTORY_STEPS,
 import { AUTO_STEP, type AutoPolicy, brokenBounds, type Learned, predictRows } from './predict-rows';
 import { type RecordedRound, collectRecording, buildReplay } from './recorded-rounds';
 
-/** Fewest closed groups for a prediction, unless there are {@link HISTORY_STEPS} closed rounds. */
+/** Minimum closed groups for a prediction, unless there are {@link HISTORY_STEPS} closed rounds. */
 const FEWEST_GROUPS = 32;
-/** Relative gain of speed below which neither a change nor more over-provision is worth it. */
+/** Minimum relative gain of speed for a change of the choice, or for more over-provision. */
 const LEAST_GAIN = 0.015;
 const WAIT: AutoState = { name: 'wait', overProvision: 1 };
 const ROUNDING = 1e-9;
@@ -21,11 +21,11 @@ export interface ChosenAuto {
 }
 
 /**
- * Chooses the policy of the next round: replays the groups of the last rounds under each policy, keeps the policies
- * that break no bound, and goes towards the fastest by at most {@link AUTO_STEP}. When the ledger of the job breaks a
- * bound, the choice goes back by a step instead, at last to `wait`, and remembers by how much the predictions were too
- * low. When it is late, it chooses among `wait`, the last choice and the candidates nearest to it. Yields after each
- * round that it reads and each step that it replays, for a caller that may not block.
+ * Chooses the policy of the next round. The groups of the last rounds are replayed under each policy; policies that
+ * break a bound are left out. The over-provision goes towards the fastest policy by at most {@link AUTO_STEP}. While
+ * the ledger of the job breaks a bound, the choice goes back by a step, at last to `wait`, and `factors` keep by how
+ * much the predictions were too low. After `isLate`, only `wait`, the last choice and its nearest candidates are
+ * compared. Yields after each round read and each step replayed, so that the caller is not blocked.
  */
 export function* chooseAuto(
   policy: AutoPolicy,
@@ -46,14 +46,14 @@ export function* chooseAuto(
   const over = measuredBreaks(policy, measured);
   const found = yield* predictRows(policy, samples, { last, measured, over }, isLate);
   const { rows: frontier, learned, isPartial } = found;
-  // `wait` is never left out: it remains when all other choices break a bound.
+  // `wait` always stays, because all other policies may break a bound.
   const kept = frontier.filter(({ policy: name, breaks }) => name === 'wait' || breaks.length === 0);
   const best = fastest(kept);
   const isBack = over.length > 0;
   const { row, reason } = isBack ? stepBack(kept, last) : stepTowards(best, kept, last);
   const broken = toBrokenFields(over, frontier.find((one) => isLast(one, last))?.breaks ?? []);
-  // After a step back, the ledger still has the costs of the choice before. The first rounds prove little: groups that
-  // they have cut are not trained yet.
+  // After a step back, the ledger still has the costs of the choice before. The ledger of the first rounds proves
+  // little, because groups that were cut are not trained yet.
   const isProof = isBack && !last.isBack && history.length >= HISTORY_STEPS;
   const named = { policy: best.policy, overProvision: best.overProvision };
   return {
@@ -76,7 +76,7 @@ interface Chosen {
   reason: AutoReason;
 }
 
-/** The ledger breaks a bound: at least a step less than the last choice. */
+/** Chooses a policy with at least a step less over-provision, because the ledger breaks a bound. */
 function stepBack(kept: readonly AutoRow[], last: AutoState): Chosen {
   const most = last.overProvision - AUTO_STEP + ROUNDING;
   return { row: nearestBelow(kept, most), reason: 'measured' };
@@ -94,19 +94,19 @@ function stepTowards(best: AutoRow, kept: readonly AutoRow[], last: AutoState): 
   const next = last.overProvision + Math.sign(away) * AUTO_STEP;
   const reached = kept.filter(({ overProvision }) => Math.abs(overProvision - next) < ROUNDING);
   if (reached.length > 0) return { row: fastest(reached), reason: 'step' };
-  // No row on the way keeps the bounds.
+  // No policy at the next step keeps the bounds.
   if (current !== undefined) return { row: current, reason: 'step' };
   return { row: nearestBelow(kept, last.overProvision), reason: 'predicted' };
 }
 
-/** Fastest of the rows with the highest over-provision up to `most`; `wait` is always a candidate. */
+/** Returns the fastest row with the highest over-provision up to `most`; `wait` is always a candidate. */
 function nearestBelow(kept: readonly AutoRow[], most: number): AutoRow {
   const below = kept.filter(({ policy, overProvision }) => policy === 'wait' || overProvision <= most);
   const highest = Math.max(...below.map(({ overProvision }) => overProvision));
   return fastest(below.filter(({ overProvision }) => overProvision === highest));
 }
 
-/** Row with the least over-provision among rows that are nearly as fast as the fastest. */
+/** Returns the row with the least over-provision among rows that are nearly as fast as the fastest. */
 function fastest(rows: readonly AutoRow[]): AutoRow {
   const most = Math.max(...rows.map(({ speed }) => speed));
   const near = rows.filter(({ speed }) => speed * (1 + LEAST_GAIN) >= most);

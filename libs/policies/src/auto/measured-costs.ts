@@ -2,11 +2,12 @@ import type { LedgerSummary, WasteReason } from '@broomwagon/contracts';
 import type { MeasuredCosts } from '../tail';
 
 /**
- * Waste that a tail policy causes. Samples that failed, were aborted or have equal rewards are wasted under any policy.
+ * Reasons of waste that a tail policy causes. Failed and aborted samples, and equal rewards, cost the same under any
+ * policy.
  */
 const OF_POLICY: readonly WasteReason[] = ['cut', 'unaccepted', 'surplus', 'version-span', 'off-policy'];
 
-/** Costs that `auto` chooses by, as the ledger of a job has measured them. */
+/** Returns the costs that the bounds of `auto` limit, as measured in the ledger of a job. */
 export function measuredCosts({
   offPolicyShare,
   lengthBias,

@@ -2,21 +2,19 @@ import { AUTO_BOUNDS, type AutoBound, type AutoRow, type TailPolicy } from '@bro
 import type { AutoState, ControlInput, CostFactors, FixedPolicy, FixedPolicyName, MeasuredCosts } from '../tail';
 import { type RecordedSamples, whatIfSteps, type WhatIfOutcome } from '../what-if/what-if';
 
-/**
- * All fields of a policy that the choice reads: the bounds of `auto`, and the bounds that every policy keeps by itself.
- */
+/** Fields of a policy that the choice reads: the bounds of `auto`, and bounds that every policy has. */
 export const AUTO_FIELDS = [...AUTO_BOUNDS, 'maxCuts', 'maxAgeSteps', 'maxLongtailShare'] as const;
 export type AutoPolicy = Pick<TailPolicy, 'name' | (typeof AUTO_FIELDS)[number]>;
 
-/** Weight versions that a group may span, if the trainer names no bound. */
+/** Weight versions that a group may span under `auto`, if the policy has no `maxVersionSpan`. */
 export const DEFAULT_VERSION_SPAN = 2;
-/** Most that over-provision changes from one round to the next. */
+/** Maximum change of the over-provision from one round to the next. */
 export const AUTO_STEP = 1 / 8;
 const OVER_PROVISIONS = Array.from({ length: 8 }, (_, index) => 1 + (index + 1) * AUTO_STEP);
-/** Policies that keep the tokens of cut groups, and so train every sample that is started. */
+/** Policies that keep the tokens of cut groups, and so train every started sample. */
 const UNBIASED: readonly FixedPolicyName[] = ['resume', 'drip'];
 
-/** Bounds that a replay keeps as production does: the bounds that pin groups, and the share of the queue. */
+/** Returns the bounds that a replay keeps like a real round: bounds that pin groups, and the share of the queue. */
 export function boundsOfReplay({ name, maxCuts, maxAgeSteps, maxLongtailShare, maxVersionSpan }: AutoPolicy) {
   const defaultSpan = name === 'auto' ? DEFAULT_VERSION_SPAN : undefined;
   return { maxCuts, maxAgeSteps, maxLongtailShare, maxVersionSpan: maxVersionSpan ?? defaultSpan };
@@ -24,7 +22,7 @@ export function boundsOfReplay({ name, maxCuts, maxAgeSteps, maxLongtailShare, m
 
 type Costs = Pick<AutoRow, 'offPolicyShare' | 'versionSpan' | 'lengthBias' | 'wasteShare'>;
 
-/** The bounds of `auto` that these costs break. */
+/** Returns the bounds of `auto` that the costs break. */
 export function brokenBounds(policy: Omit<AutoPolicy, 'name'>, costs: Costs): AutoBound[] {
   const {
     maxOffPolicyShare = 1,
@@ -41,27 +39,27 @@ export function brokenBounds(policy: Omit<AutoPolicy, 'name'>, costs: Costs): Au
   return (Object.keys(broken) as AutoBound[]).filter((bound) => broken[bound]);
 }
 
-/** How much more the ledger had than was predicted. */
+/** How much higher measured costs were than predicted costs. */
 export type Learned = Required<Pick<AutoState, 'factors' | 'leastWaste'>>;
 const COSTS: readonly (keyof CostFactors)[] = ['offPolicyShare', 'lengthBias', 'wasteShare'];
 
-/** Rows that were predicted before it was late. */
+/** Predicted rows, at least of `wait` and the last choice. */
 export interface Prediction {
   rows: AutoRow[];
-  /** Corrections by which the costs are raised. */
+  /** Corrections that raise the predicted costs. */
   learned: Learned;
-  /** Not all policies were replayed; `wait` and the last choice always are. */
+  /** True if some policies were not replayed, because `isLate` returned true. */
   isPartial: boolean;
 }
 
 /**
- * Predicts the costs and the speed of each policy: `wait`, and the others at each over-provision. `wait` and the last
- * choice are always replayed, then the candidates nearest to the last choice, until it is late. Yields after each
- * replayed step.
- * @param past.measured where the ledger has measured more than is predicted of the last choice, all predictions are
- *   raised by the same factor, or by the factor of an earlier choice that broke a bound. No factor raises a prediction
- *   of no waste: if the bound of the waste broke all the same, every choice wastes the measured share, in proportion to
- *   its over-provision
+ * Predicts the costs and the speed of `wait`, and of each other policy at each over-provision. `wait` and the last
+ * choice are always replayed; the other candidates follow, nearest to the last choice first, until `isLate` returns
+ * true. Yields after each replayed step.
+ * @param past.measured costs in the ledger. A cost that is higher than predicted for the last choice raises the
+ *   predictions of all policies by the same factor, if no earlier factor is higher. A predicted waste of 0 has no
+ *   factor: if the ledger then breaks `maxWaste`, the measured waste is predicted for all policies, in proportion to
+ *   their over-provision
  * @param past.over bounds that the ledger breaks
  */
 export function* predictRows(
@@ -102,7 +100,7 @@ export function* predictRows(
   return { rows, learned, isPartial: replayed.length < candidates.length };
 }
 
-/** @param own predicted costs of the last choice; absent if the last choice is `wait` */
+/** @param own predicted costs of the last choice; undefined if the last choice is `wait` */
 function learn(
   last: AutoState,
   own: MeasuredCosts | undefined,
@@ -116,7 +114,7 @@ function learn(
   for (const cost of COSTS) {
     if (predicted[cost] > 0) factors[cost] = Math.max(factors[cost], seen[cost] / predicted[cost]);
   }
-  // The other costs are rightly predicted as 0: in the ledger they come from earlier choices.
+  // Other costs that are predicted as 0 need no correction: the costs in the ledger come from earlier choices.
   if (predicted.wasteShare === 0 && over.includes('maxWaste')) {
     leastWaste = Math.max(leastWaste, seen.wasteShare / (last.overProvision - 1));
   }

@@ -2,20 +2,24 @@ import { binTokens, lengthBin } from '../ledger/length-bins';
 
 /** A trained group as a job keeps it for `auto`. */
 export interface RecordedGroup {
-  /** Lengths of its samples, tokens; each is the middle of a bin. */
+  /** Lengths of the samples, tokens; each length is the middle of a bin. */
   lengths: number[];
-  /** When it was accepted, milliseconds since its round was opened; undefined if it was started in an earlier round. */
+  /**
+   * When the group was accepted, milliseconds since the round was opened; undefined if the group was started in an
+   * earlier round.
+   */
   finishedMs?: number;
 }
 
-/** Samples that are kept of a round: groups in equal distances, if it has more. */
+/** Maximum samples that are kept of a round. Of a larger round, every n-th group is kept. */
 export const RECORDED_SAMPLES = 2_048;
 
 const GOLDEN_RATIO = 0.618033988749895;
 
 /**
- * Whether the group that a round has accepted as number `position`, from 0, is kept. The first that is kept differs
- * from step to step, spread evenly, so that the slowest groups are as likely to be kept as all others.
+ * Whether a group is kept for `auto`. The first kept position differs from step to step, so that the slowest groups are
+ * kept as often as all others.
+ * @param position number of the accepted group in its round, from 0
  */
 export function isRecorded(
   position: number,
@@ -26,12 +30,12 @@ export function isRecorded(
   return position % everyNth === Math.floor(((step * GOLDEN_RATIO) % 1) * everyNth);
 }
 
-/** A group as it is stored: `MS:BIN,BIN;`. libs/state/src/ledger/trained-ledger.lua writes the same. */
+/** Writes a group in its stored form, `MS:BIN,BIN;`. libs/state/src/ledger/trained-ledger.lua writes the same form. */
 export function recordGroup({ lengths, finishedMs }: RecordedGroup): string {
   return `${finishedMs === undefined ? '' : Math.floor(finishedMs)}:${lengths.map(lengthBin).join(',')};`;
 }
 
-/** All groups of a stored text, except groups whose samples Redis had lost. */
+/** Reads all groups of a stored text, except groups without samples (Redis had lost them). */
 export function readGroups(text: string): RecordedGroup[] {
   return text
     .split(';')

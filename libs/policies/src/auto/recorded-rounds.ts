@@ -4,27 +4,27 @@ import { spread } from '../what-if/spread';
 import type { RecordedSamples } from '../what-if/what-if';
 import { readGroups, type RecordedGroup } from './recorded-groups';
 
-/** Groups of closed rounds, each with the new groups that its round launched. */
+/** Groups of closed rounds, each with the number of new groups that the round launched. */
 export interface Recording {
   groups: readonly (RecordedGroup & { newGroups: number })[];
-  /** Groups per step of the largest of these rounds. */
+  /** Accepted groups of the largest round. */
   groupsPerStep: number;
-  /** Most samples of a group. */
+  /** Samples of the largest group. */
   samples: number;
 }
 
 /** Fields of a closed round that a recording reads. */
 export type RecordedRound = Pick<StepRecord, 'acceptedGroups' | 'newGroups' | 'recorded'>;
 
-/** Steps of a replay; fewer if the steps are large, so that a replay has about `SAMPLES_OF_REPLAY` samples. */
+/** Maximum steps of a replay. Large steps are fewer, so that a replay has about `SAMPLES_OF_REPLAY` samples. */
 const MAX_STEPS = 60;
 const FEWEST_STEPS = 20;
 const SAMPLES_OF_REPLAY = 65_536;
-/** Groups of a replayed step; larger steps are replayed at a smaller scale. */
+/** Maximum groups of a replayed step. Larger steps are replayed at a smaller scale. */
 const GROUPS_OF_STEP = 1_024;
-/** Most moments that a round time is fitted to. */
+/** Maximum number of moments for the fit of a round time. */
 const MOMENTS = 1_024;
-/** Steps until the long-tail queue has reached its usual length; the means leave them out. */
+/** First steps, which the means leave out: the long-tail queue has not reached its usual length yet. */
 const WARM_UP_STEPS = 6;
 
 /** Collects the groups of closed rounds; yields after each round. */
@@ -41,7 +41,10 @@ export function* collectRecording(history: readonly RecordedRound[]): Generator<
   };
 }
 
-/** A data set like the recorded groups: groups drawn from them, the same in each call. Stops between its parts. */
+/**
+ * Builds a data set for a replay, with groups drawn from the recording, the same in each call. Yields between its
+ * parts.
+ */
 export function* buildReplay({ groups, groupsPerStep, samples }: Recording): Generator<void, RecordedSamples> {
   const replayedGroups = Math.min(GROUPS_OF_STEP, groupsPerStep);
   const steps = Math.round(SAMPLES_OF_REPLAY / (replayedGroups * samples));
@@ -63,8 +66,8 @@ export function* buildReplay({ groups, groupsPerStep, samples }: Recording): Gen
 }
 
 /**
- * Moments of the rounds in which new groups were accepted. At such a moment, a sample that has run from the beginning
- * of the round has as many tokens as the group's longest sample; all others have as many, or have ended.
+ * Returns the moments at which rounds accepted new groups. At such a moment, every sample of the round that still runs
+ * has as many tokens as the longest sample of the group.
  */
 function buildMoments(groups: Recording['groups']): RoundMoment[] {
   const meanUpTo = meanOfShorter(groups.flatMap(({ lengths }) => lengths));
@@ -76,7 +79,7 @@ function buildMoments(groups: Recording['groups']): RoundMoment[] {
   });
 }
 
-/** Mean of min(length, tokens) over all lengths. */
+/** Returns a function for the mean of min(length, tokens) over all lengths. */
 function meanOfShorter(lengths: readonly number[]): (tokens: number) => number {
   const ascending = lengths.toSorted((one, other) => one - other);
   const sums = [0];

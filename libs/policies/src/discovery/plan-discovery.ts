@@ -1,6 +1,6 @@
 /** An engine that a source of the pool lists: a pod, or an address of a static list. */
 export interface ListedEngine {
-  /** Identity of the engine: the uid of its pod, else its base URL. */
+  /** Identity of the engine: the uid of the pod, or the base URL of a listed address. */
   identity: string;
   serverId: string;
   state: 'ready' | 'not-ready' | 'terminating';
@@ -8,11 +8,11 @@ export interface ListedEngine {
 /** A server that was registered because a source listed its engine. */
 export interface DiscoveredServer {
   serverId: string;
-  /** Identity under which its engine was listed. */
+  /** Identity under which the engine was listed. */
   listedAs: string;
-  /** Takes no leases, because no source lists its engine as ready. */
+  /** True if the server takes no leases because no source lists the engine as ready. */
   isWithheld: boolean;
-  /** Is removed with its last lease. */
+  /** True if the server is removed with its last lease. */
   isDraining: boolean;
 }
 export interface DiscoveryPlan {
@@ -20,18 +20,21 @@ export interface DiscoveryPlan {
   withhold: DiscoveredServer[];
   /** Servers that take no leases from now on, and are removed with their last lease. */
   drain: DiscoveredServer[];
-  /** More than `massPercent` of the servers are no longer listed: they are withheld, and none of them is removed. */
+  /**
+   * True if more than `massPercent` of the servers are no longer listed. Such servers are withheld, and none is
+   * removed.
+   */
   isMass: boolean;
 }
 
-/** Fewest servers of a pool for a mass event: in a smaller pool, the replacement of one server would be an alarm. */
+/** Minimum servers of a pool for `isMass`. In a smaller pool, the replacement of one server would be an alarm. */
 const MASS_SERVERS = 3;
 
 /**
- * Plans the end of servers whose engines are not listed as ready: they get no leases from now on, and servers whose
- * engines terminate or are no longer listed are removed with their last lease.
- * @param listed engines of all sources, all of which could be read
- * @param massPercent share of the servers above which a wrong list is more likely than the end of their engines
+ * Plans the end of servers. A server gets no leases while its engine is not listed as ready. A server is removed with
+ * its last lease when its engine terminates or is no longer listed.
+ * @param listed engines of all sources; call this function only if every source could be read
+ * @param massPercent share of servers that are no longer listed, above which the list is probably wrong
  */
 export function planDiscovery(
   listed: readonly ListedEngine[],

@@ -2,21 +2,21 @@ import type { DispatchOrder, GroupSubmission } from '@broomwagon/contracts';
 
 /** Place of the requests of a new group in the pending queue. */
 export interface Dispatch {
-  /** Expected length of each sample. Longer samples go first, and equal ones in the order of arrival. */
+  /** Expected length of each sample, tokens. Longer samples go first, equal samples in the order of arrival. */
   expectedTokens: number;
   /**
-   * The first sample is a probe, because no length of the prompt is known: it goes before all requests that have not
-   * started. After a sample of the group has finished, its pending samples are expected to be as long as the longest
-   * one.
+   * True if the first sample is a probe, because no length of the prompt is known. A probe goes before all requests
+   * that have not started. When a sample of the group has finished, pending samples are expected to be as long as the
+   * longest finished sample.
    */
   probes: boolean;
 }
 
 /**
- * Which requests of a round start first (`dispatchOrder` of a tail policy). Every sample is expected to be as long as
- * {@link expectedLongest} predicts, or as its budget if no length of the prompt is known.
+ * Computes the place of a group in the pending queue (`dispatchOrder` of a tail policy). The expected length of a
+ * sample is {@link expectedLongest}, or the budget if no length of the prompt is known.
  * @param known lengths in the prompt memory; undefined for a prompt that was never seen
- * @returns undefined in the order of arrival
+ * @returns undefined for the order of arrival
  */
 export function computeDispatch(
   order: DispatchOrder,
@@ -31,23 +31,23 @@ export function computeDispatch(
 }
 
 /**
- * Remembered response lengths of one prompt, across steps, epochs and jobs. The prompt explains most of the variance of
- * lengths, and the progress of the training next to none (TailSieve: 65 % and 2 %). So a few samples predict well, and
- * old ones stay true for long. In logarithms, because lengths are spread over orders of magnitude.
+ * Remembered response lengths of one prompt, across steps and jobs. The prompt explains 65 % of the variance of
+ * lengths, the progress of the training 2 % (TailSieve), so a few samples predict well, also old samples. The means are
+ * of logarithms, because lengths differ by orders of magnitude.
  */
 export interface PromptLengths {
-  /** Samples seen; counted up to 64, from where on old samples fade. */
+  /** Number of samples, up to 64. Beyond 64, older samples count less. */
   samples: number;
-  /** Mean and standard deviation of the natural logarithm of the lengths, tokens. */
+  /** Mean of the natural logarithm of the lengths in tokens; `deviationLog` is the standard deviation. */
   meanLog: number;
   deviationLog: number;
-  /** Share of the samples that ended at their token budget, and would have become longer. */
+  /** Share of the samples that ended at their token budget. */
   capShare: number;
 }
 
 /**
- * Expected length of the longest of `samples` responses, tokens: the maximum of n normal deviates is about sqrt(2 ln n)
- * deviations above the mean. The budget itself when one response is more likely than not to reach it.
+ * Returns the expected length of the longest of `samples` responses, tokens. The maximum of n normal deviates is about
+ * sqrt(2 ln n) deviations above the mean. The result is the budget when a response probably reaches the budget.
  */
 export function expectedLongest(lengths: PromptLengths, samples: number, maxTokens: number): number {
   if (lengths.capShare * samples >= 0.5) return maxTokens;

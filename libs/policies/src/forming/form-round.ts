@@ -3,20 +3,20 @@ import { chooseTail, type ControlInput, type FixedPolicy, sharePlaces, TAIL_RULE
 
 /** State of a job that a plan depends on. */
 export interface PlanProgress extends ControlInput {
-  /** Rounds closed. */
+  /** Closed rounds. */
   stepsTrained: number;
   /** Groups in the long-tail queue. */
   longtailGroups: number;
-  /** Groups of a completed round on their way into the queue. */
+  /** Cut groups that are not in the queue yet. */
   settlingGroups: number;
-  /** Groups of the queue: with all their samples, and pinned to the next step by a bound. */
+  /** Groups of the queue with all their samples. `pinnedGroups`: groups that a bound pins to the next step. */
   finishedGroups?: number;
   pinnedGroups?: number;
 }
 
 /** Inputs of a plan that the trainer provides. */
 export interface FormInput {
-  /** Groups one training step consumes, at least 1. */
+  /** Groups that one step trains, at least 1. */
   groupsPerStep: number;
   /** Groups of the data set that were never submitted. */
   remainingGroups: number;
@@ -25,16 +25,15 @@ export interface FormInput {
   policy: FixedPolicy;
 }
 
-// 1.1 * 10 is a little more than 11 in binary; that is no reason to launch a twelfth group.
+// In binary, 1.1 * 10 is a little more than 11; the rounding avoids a twelfth group.
 const ROUNDING = 1e-9;
 const times = (factor: number, groups: number): number => Math.ceil(factor * groups - ROUNDING);
 
 /**
- * Plans the next round so that every step trains exactly `min(groupsPerStep, untrained groups)` groups: with N groups
- * in all, the data set takes exactly ceil(N / groupsPerStep) steps, whatever is cut on the way and whatever the policy.
- * The policy forms the round; this function keeps the rules that no policy may break: urgent groups (finished, or
- * pinned by a bound) are taken, `maxLongtailShare` holds as long as there are new groups, and at the end of the data
- * the queue fills up.
+ * Plans the next round. Every step trains exactly `min(groupsPerStep, untrained groups)` groups, so a data set of N
+ * groups takes ceil(N / groupsPerStep) steps under every policy. The policy forms the round. This function adds the
+ * rules for all policies: urgent groups (finished, or pinned by a bound) are taken, `maxLongtailShare` holds while
+ * there are new groups, and groups of the queue fill the round at the end of the data.
  */
 export function formRound(progress: PlanProgress, input: FormInput): RoundPlan {
   const { policy, groupsPerStep, remainingGroups: remaining } = input;
@@ -57,11 +56,11 @@ export function formRound(progress: PlanProgress, input: FormInput): RoundPlan {
   let newGroups = Math.min(remaining, launch - take);
   let newByDomain: Record<string, number> | undefined;
   if (policy.domainQuotas !== undefined && newGroups > 0) {
-    // Groups of the queue without reserved places share these places with the new groups.
+    // Groups of the queue without reserved places compete with new groups for places.
     const places = TAIL_RULES[policy.name].reservesTaken(policy)
       ? needed - take
       : Math.max(needed - take, Math.floor(newGroups / overProvision + ROUNDING));
-    // The groups of each domain are rounded up.
+    // One group for each domain is left free, because the groups of each domain are rounded up.
     const room = LIMITS.groupsPerRound - take - Object.keys(policy.domainQuotas).length - 1;
     newByDomain = newOfDomains(input, places, newGroups, (domain) =>
       Math.min(choice?.domains?.[domain]?.overProvision ?? overProvision, Math.max(1, room / Math.max(1, places))),
@@ -73,8 +72,8 @@ export function formRound(progress: PlanProgress, input: FormInput): RoundPlan {
 }
 
 /**
- * New groups by domain: over-provision times the places of each. When a domain has no more, the domains with the most
- * left fill in first, so that `places` are filled as long as there are groups.
+ * Returns the new groups of each domain: over-provision x places of the domain. When a domain has too few groups, the
+ * domains with the most remaining groups fill its places.
  */
 function newOfDomains(
   { policy, groupsPerStep, remainingByDomain = {} }: FormInput,
@@ -108,7 +107,7 @@ function newOfDomains(
   return Object.fromEntries(given);
 }
 
-/** The planId names the whole plan: `round.open` checks each part of it against the state. */
+/** Adds a planId that names all parts of the plan. `round.open` checks each part against the state. */
 function plan(
   parts: Omit<RoundPlan, 'planId' | 'choice' | 'newByDomain'>,
   { newByDomain, choice }: Pick<RoundPlan, 'choice' | 'newByDomain'> = {},

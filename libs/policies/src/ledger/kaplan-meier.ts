@@ -1,21 +1,21 @@
-/** Lengths of one value: how many ended there, and how many were cut there and are longer (right-censored). */
+/** Samples with one length: `ended` have exactly this length, `censored` were cut at this length and are longer. */
 export interface Observed {
   value: number;
   ended: number;
   censored: number;
 }
 
-/** The distribution that the estimate gives: a share for each value at which a sample ended. */
+/** An estimated distribution: a share for each length at which a sample ended. */
 export interface Survival {
-  /** Ascending by value. `share` of all have exactly this value; `survival` of all are longer. */
+  /** Ascending by `value`. `share` of all samples have exactly this value, and `survival` of all samples are longer. */
   steps: { value: number; share: number; survival: number }[];
   count: number;
 }
 
 /**
- * Kaplan and Meier's estimate of a distribution some of whose values were cut before their end. A cut value counts as
- * at risk up to where it was cut; of a cut and an ended value that are equal, the cut one is longer. The share above
- * the longest value belongs to that value (Efron), so the shares add up to 1.
+ * Estimates a distribution by Kaplan and Meier, from samples of which some were cut before their end. A cut sample
+ * counts up to the length of its cut. If a cut and an ended sample have the same length, the cut sample counts as
+ * longer. The share above the longest value is added to that value (Efron), so the shares add up to 1.
  * @param observed each value once, in any order
  */
 export function kaplanMeier(observed: readonly Observed[]): Survival {
@@ -35,12 +35,12 @@ export function kaplanMeier(observed: readonly Observed[]): Survival {
   return { steps, count };
 }
 
-/** Mean of a distribution; 0 of an empty one. */
+/** Returns the mean of a distribution; 0 for an empty distribution. */
 export function computeMean({ steps }: Survival): number {
   return steps.reduce((sum, { value, share }) => sum + value * share, 0);
 }
 
-/** The least value that at least a share `q` does not exceed; 0 of an empty one. */
+/** Returns the lowest value that a share of at least `q` does not exceed; 0 for an empty distribution. */
 export function computeQuantile({ steps }: Survival, q: number): number {
   const step = steps.find(({ survival }) => 1 - survival >= q - 1e-12);
   return (step ?? steps.at(-1))?.value ?? 0;

@@ -12,7 +12,7 @@ import { kaplanMeier, computeMean, computeQuantile, type Survival } from './kapl
 
 /**
  * Summarises a ledger.
- * @param open counters of samples that have not ended yet (`countOpen`), whose final lengths are known to be longer
+ * @param open counters of samples that have not ended yet (`countOpen`); the final lengths will be longer
  */
 export function summariseLedger(counters: LedgerCounters, open: LedgerCounters = {}): LedgerSummary {
   const all = addCounters({}, counters, open);
@@ -28,7 +28,7 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
   return {
     trained,
     admitted,
-    // Both means are from bins, so that the width of the bins cancels.
+    // Both means are computed from bins, so that the errors of the bins cancel out.
     lengthBias: kept.count === 0 ? 1 : ratio(computeMean(kept), admitted.meanTokens, 1),
     offPolicyShare: ratio(all['trained.offPolicyTokens'], all['trained.tokens']),
     versionSpan: meanAndMax(numbered(all, 'trained.span.')),
@@ -43,14 +43,14 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
   };
 }
 
-/** Half widths of the lengths that are compared, doublings: the narrowest with enough trained samples is used. */
+/** Half widths of the compared range of lengths, in doublings. The first width with enough trained samples is used. */
 const HALF_WIDTHS = [1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2];
 const ENOUGH_SAMPLES = 50;
 
 /**
- * How much a tail policy prefers samples of a length: the share of samples near that length (at most a factor of
- * sqrt(2) off) among the trained samples, over their share among the started samples. Undefined for a length that was
- * never trained.
+ * Returns a function for how much a tail policy prefers samples of a length: the share of samples near that length (up
+ * to a factor of sqrt(2)) among trained samples / their share among started samples. The function returns undefined for
+ * a length that was never trained.
  * @param counters ledger of the steps to learn from
  * @param open counters of open samples, as for {@link summariseLedger}
  */
@@ -72,8 +72,8 @@ export function acceptanceByLength(
 }
 
 /**
- * Share of values at most `halfWidth` doublings from a middle. Uses sums up to each value, because every sample asks
- * for it.
+ * Returns a function for the share of values at most `halfWidth` doublings from a middle. Sums up to each value make
+ * the function fast, because it is called for every sample.
  */
 function sharesNear({ steps }: Survival): (middle: number, halfWidth: number) => number {
   const sums = [0];
@@ -100,7 +100,7 @@ function computePopulation(ended: Map<number, number>, cut: Map<number, number>)
   );
 }
 
-/** Lengths that the tail policy has accepted, with samples that the trainer excluded later. */
+/** Returns the lengths that the tail policy has accepted, with samples that were excluded for equal rewards. */
 function computeKeptSurvival(all: LedgerCounters): Survival {
   const lengths = numbered(all, 'trained.length.');
   for (const [bin, count] of numbered(all, 'excluded.length.')) lengths.set(bin, (lengths.get(bin) ?? 0) + count);
@@ -121,12 +121,15 @@ function lengths(survival: Survival, share: number): LengthSummary {
   };
 }
 
-/** Never above the longest sample, and at most 3.2 % below the quantile. */
+/** Returns a value that is at most 3.2 % below the quantile, and never above the longest sample. */
 function quantileTokens(survival: Survival, q: number): number {
   return binFloor(lengthBin(computeQuantile(survival, q)));
 }
 
-/** Share of samples at the cap. Among all samples of a length, it is the same as among the samples that ended there. */
+/**
+ * Returns the share of samples that ended at the token budget. For each length, the share among ended samples is taken
+ * for all samples.
+ */
 function capShare({ steps }: Survival, ended: Map<number, number>, atCap: Map<number, number>): number {
   const shares = new Map([...atCap].map(([bin, count]) => [binTokens(bin), ratio(count, ended.get(bin))]));
   return steps.reduce((sum, { value, share }) => sum + share * (shares.get(value) ?? 0), 0);
@@ -155,7 +158,7 @@ function lengthRanges(ended: Map<number, number>, cut: Map<number, number>): Len
   return [...ranges.values()].sort((one, other) => one.fromTokens - other.fromTokens);
 }
 
-/** Acceptance by doublings of the length: finer ranges would hold too few samples. */
+/** Returns the acceptance for each doubling of the length; finer ranges would hold too few samples. */
 function acceptance(population: Survival, chosen: Survival): Acceptance[] {
   const byRange = ({ steps }: Survival): Map<number, number> => {
     const shares = new Map<number, number>();
@@ -222,12 +225,12 @@ function ratio(part = 0, whole = 0, ofNothing = 0): number {
 }
 
 /**
- * The ledger of a round or a job: whole numbers by name, each only ever added to. So a sample is folded in by a few
- * `HINCRBY`, and the ledgers of rounds, jobs or replicas are merged by adding them, in any order.
+ * The ledger of a round or a job: whole numbers by name, which only grow. A sample is added with a few `HINCRBY`, and
+ * ledgers are merged by addition, in any order.
  */
 export type LedgerCounters = Record<string, number>;
 
-/** Adds to `into`, and gives it back. */
+/** Adds the parts to `into`, and returns `into`. */
 export function addCounters(into: LedgerCounters, ...parts: readonly LedgerCounters[]): LedgerCounters {
   for (const part of parts) {
     for (const [name, count] of Object.entries(part)) {
@@ -237,11 +240,11 @@ export function addCounters(into: LedgerCounters, ...parts: readonly LedgerCount
   return into;
 }
 
-/** A length bias of more than 5 % raises an alarm also without a bound of the trainer. */
+/** Bounds without a bound of the trainer: a length bias of more than 5 % raises an alarm. */
 const DEFAULT_LEDGER_BOUNDS: LedgerBounds = { lengthBias: 0.05 };
 const NEAR = 0.8;
 
-/** Bounds that are near or broken. */
+/** Returns an alarm for each value that is near or over its bound. */
 export function ledgerAlarms(summary: LedgerSummary, bounds: LedgerBounds = {}): LedgerAlarm[] {
   const values: Required<LedgerBounds> = {
     lengthBias: Math.abs(summary.lengthBias - 1),

@@ -1,29 +1,30 @@
 /**
- * Lengths are counted in bins: exact below 64 tokens, then 32 bins to each doubling, so a bin is at most 3.2 % wide. A
- * million tokens are bin 513: a histogram is a few hundred numbers however many samples it holds, and two histograms
- * are merged by adding them.
+ * Lengths are counted in bins: below 64 tokens each length is a bin, above there are 32 bins for each doubling, so a
+ * bin is at most 3.2 % wide. A million tokens are bin 513, so a histogram of any number of samples has a few hundred
+ * numbers. Two histograms are merged by addition.
  */
 const EXACT = 64;
 const PER_DOUBLING = 32;
 
-/** The bin of a length, tokens. */
+/** Returns the bin of a length in tokens. */
 export function lengthBin(tokens: number): number {
   const whole = Math.max(0, Math.floor(tokens));
   if (whole < EXACT) return whole;
   const doublings = Math.floor(Math.log2(whole));
-  // The logarithm of a number just below a power of two may round up to it.
+  // The logarithm of a number just below a power of two may be rounded up.
   const octave = 2 ** doublings > whole ? doublings - 1 : doublings;
   const base = 2 ** octave;
   return EXACT + (octave - Math.log2(EXACT)) * PER_DOUBLING + Math.floor(((whole - base) * PER_DOUBLING) / base);
 }
 
-/** Middle of a bin, tokens: the value of its lengths in a mean. */
+/** Returns the middle of a bin, tokens: the length that stands for the bin in a mean. */
 export function binTokens(bin: number): number {
   return bin < EXACT ? bin : binFloor(bin) + (binWidth(bin) - 1) / 2;
 }
 
 /**
- * Shortest length of a bin, tokens: the value of its lengths in a quantile, so that none is above the longest sample.
+ * Returns the shortest length of a bin, tokens: the length that stands for the bin in a quantile, so that no quantile
+ * is above the longest sample.
  */
 export function binFloor(bin: number): number {
   if (bin < EXACT) return bin;

@@ -4,34 +4,34 @@ import { roundTime, type RoundTime } from './round-time';
 
 /** Measurements and limits from which the over-provision of one domain is chosen. */
 export interface OverProvisionInput {
-  /** Groups of the domain a step needs. */
+  /** Groups of the domain that a step needs. */
   neededGroups: number;
   /** Group lengths of the last steps. */
   lengths: GroupLengths;
   rounds: readonly RoundTime[];
-  /** Over-provision of the last round, or the first one. */
+  /** Over-provision of the last round, or the initial value. */
   current: number;
-  /** Tokens of all samples of a finished group; 0: not known. */
+  /** Mean tokens of all samples of an accepted group; 0: not known. */
   tokensPerGroup: number;
   /** Tokens that the KV caches of the fleet hold; 0: not known. */
   fleetKvTokens: number;
 }
 
 /**
- * Standard deviations of safety: too little costs far more than too much (measured: f = .39, 1.25 gives 1.12x, 2.0
- * gives 1.65x).
+ * Margin in standard deviations. Too little over-provision costs far more than too much: with a tail share of 0.39, a
+ * measured over-provision of 1.25 made steps 1.12 times as fast, and 2.0 made them 1.65 times as fast.
  */
 const SAFETY = 1;
 const HIGHEST = 1.75;
 const STEP = 1 / 16;
 const FEWEST_GROUPS = 32;
 const ROUNDING = 1e-9;
-/** Knees that are tried: quantiles of the longest sample of a group. */
+/** Tried knees, as quantiles of the longest sample of a group. A knee is the length at which a short round ends. */
 const QUANTILES = Array.from({ length: 50 }, (_, index) => 0.5 + index / 100);
 
 /**
- * The smallest over-provision with which a round has its groups although a share of them is cut:
- * e x P (1 - f) - z sqrt(e x P f (1 - f)) >= P, solved for e.
+ * Computes the smallest over-provision e with which a round gets its P groups although a share f of the launched groups
+ * is cut: e x P (1 - f) - z sqrt(e x P f (1 - f)) >= P, solved for e.
  */
 export function overProvisionFor(tailShare: number, neededGroups: number, safety = SAFETY): number {
   const stay = neededGroups * (1 - tailShare);
@@ -41,9 +41,9 @@ export function overProvisionFor(tailShare: number, neededGroups: number, safety
 }
 
 /**
- * Chooses the over-provision of a domain: the knee with the least time per step. A knee costs the rounds until the
- * queue holds a step, 1 / (e - 1), each as long as the knee, and one long round. The over-provision changes by at most
- * 1/16 a step, and is at most 1.75 and at most the capacity of the KV caches.
+ * Chooses the over-provision e of a domain, by the knee with the least mean time of a round. With a knee, 1 / (e - 1)
+ * short rounds fill the queue for one long round. The over-provision changes by at most 1/16 a step, is at most 1.75,
+ * and fits into the KV caches.
  */
 export function chooseOverProvision(input: OverProvisionInput): { overProvision: number; why: OverProvisionWhy } {
   const { shares, groups, censoredGroups, longest } = tailShares(input.lengths);
@@ -52,7 +52,7 @@ export function chooseOverProvision(input: OverProvisionInput): { overProvision:
 
   const time = roundTime(input.rounds);
   const longRoundTime = time(longest);
-  // Without over-provision every round is as long as the longest.
+  // Without over-provision, every round waits for the longest sample.
   let best = { wanted: 1, mean: longRoundTime, knee: longest, tailShare: 0, shortRoundTime: longRoundTime };
   for (const quantile of QUANTILES) {
     const knee = shares.find(({ share }) => share <= 1 - quantile + ROUNDING);

@@ -1,14 +1,16 @@
 import { kaplanMeier, type Observed } from '../ledger/kaplan-meier';
 import { binTokens } from '../ledger/length-bins';
 
-/** Counts by bin (libs/policies/src/ledger/length-bins.ts) of the longest sample of each group, as kept in Redis. */
+/**
+ * Counts of groups by the bin of their longest sample (libs/policies/src/ledger/length-bins.ts), as stored in Redis.
+ */
 export interface GroupLengths {
   finished: Record<number, number>;
-  /** Cut at this length and not finished since: it is longer than this. */
+  /** Groups that were cut at this length and have not finished since, so they are longer. */
   censored: Record<number, number>;
 }
 
-/** All of them in one. */
+/** Adds the counts of all parts. */
 export function mergeLengths(parts: readonly GroupLengths[]): GroupLengths {
   const merged: GroupLengths = { finished: {}, censored: {} };
   for (const part of parts) {
@@ -21,13 +23,15 @@ export function mergeLengths(parts: readonly GroupLengths[]): GroupLengths {
   return merged;
 }
 
-/** The share of groups whose longest sample is longer than `tokens`. */
+/** Share of groups with a sample of more than `tokens` tokens. */
 export interface TailShare {
   tokens: number;
   share: number;
 }
 
-/** The tail at every length at which a group finished, shortest first; cut groups count up to their cut. */
+/**
+ * Returns the tail share at every length at which a group finished, shortest first. Cut groups count up to their cut.
+ */
 export function tailShares({ finished, censored }: GroupLengths): {
   shares: TailShare[];
   groups: number;
@@ -37,7 +41,7 @@ export function tailShares({ finished, censored }: GroupLengths): {
   const bins = new Set([...Object.keys(finished), ...Object.keys(censored)].map(Number));
   const observed: Observed[] = [...bins].map((bin) => ({
     value: binTokens(bin),
-    // A group that is put right leaves a zero behind.
+    // A correction of a group may leave a count of 0 or below.
     ended: Math.max(0, finished[bin] ?? 0),
     censored: Math.max(0, censored[bin] ?? 0),
   }));

@@ -1,6 +1,6 @@
-/** A moment of a round, counted from its beginning. */
+/** A moment of a round. */
 export interface RoundMoment {
-  /** Tokens that a sample has generated that has run from the beginning. */
+  /** Tokens of a sample that has run since the beginning of the round. */
   tokens: number;
   /** Tokens that all samples have generated together. */
   madeTokens: number;
@@ -10,10 +10,10 @@ export interface RoundMoment {
 const FEWEST_MOMENTS = 8;
 
 /**
- * Fits how long a round takes until a sample has generated `tokens` and all together have generated `madeTokens`:
- * `a + b x tokens + c x madeTokens`, the best fit without negative factors. Decode steps of t0 + cb x batch add up to
- * this form, so the fit holds for rounds with other batches too. With too few moments, or no fit, the time is `tokens`:
- * only ratios of times matter.
+ * Fits the time until one sample has generated `tokens` and all samples together have generated `madeTokens`: `a + b x
+ * tokens + c x madeTokens`, without negative factors. Decode steps with times of the form t0 + c x batch add up to this
+ * form, so the fit also holds for other batches. Without enough moments or a fit, the time is `tokens`, because only
+ * ratios of times matter.
  */
 export function loadedRoundTime(moments: readonly RoundMoment[]): (tokens: number, madeTokens: number) => number {
   const plain = (tokens: number): number => tokens;
@@ -35,7 +35,8 @@ export function loadedRoundTime(moments: readonly RoundMoment[]): (tokens: numbe
 }
 
 /**
- * Factors of the three columns that fit best, 0 for columns that are not `used`; undefined if the columns are alike.
+ * Returns the best factors of the three columns, 0 for columns that are not `used`; undefined if the used columns
+ * depend on each other.
  */
 function leastSquares(
   rows: readonly (readonly number[])[],
@@ -48,7 +49,7 @@ function leastSquares(
   ]);
   for (let column = 0; column < used.length; column++) {
     const pivot = system[column]!;
-    // Normal equations are positive: a pivot near 0 belongs to a column that the others make up.
+    // Pivots of normal equations are not negative. A pivot near 0 shows a column that depends on the others.
     if (pivot[column]! < 1e-9 * rows.length) return undefined;
     for (const row of system) {
       if (row === pivot) continue;

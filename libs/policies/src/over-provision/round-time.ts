@@ -1,4 +1,4 @@
-/** A round: the longest accepted sample, tokens, and how long it took. */
+/** Longest accepted sample of a round, and duration of the round. */
 export interface RoundTime {
   longestTokens: number;
   durationMs: number;
@@ -7,8 +7,8 @@ export interface RoundTime {
 const FEWEST_ROUNDS = 3;
 
 /**
- * How long a round takes that waits for `tokens`: a + b x tokens, the best fit to the last rounds with neither below 0.
- * With too few rounds, or lengths all alike, the tokens themselves: only ratios of times matter.
+ * Fits the time of a round that waits for a sample of `tokens` to the last rounds: a + b x tokens, without negative
+ * factors. Without enough rounds or a fit, the time is `tokens`, because only ratios of times matter.
  */
 export function roundTime(rounds: readonly RoundTime[]): (tokens: number) => number {
   const plain = (tokens: number): number => tokens;

@@ -1,23 +1,24 @@
-/** Evidence of the length of a sample, tokens. */
+/** Known lengths for the estimate of one sample, tokens. */
 export interface LengthEvidence {
   madeTokens: number;
   /** Budget of the whole sample. */
   maxTokens: number;
-  /** The longest finished sample of its group; 0 when there is none. */
+  /** Length of the longest finished sample of the group; 0 if none has finished. */
   longestTokens: number;
-  /** Expected length of the longest sample of its group, from the prompt memory; 0 for a prompt that was never seen. */
+  /** Expected length of the longest sample of the group, from the prompt memory; 0 for an unknown prompt. */
   rememberedTokens: number;
-  /** The longest unfinished sample of its group, so far; at least `madeTokens`. */
+  /** Length so far of the longest unfinished sample of the group; at least `madeTokens`. */
   unfinishedTokens: number;
 }
 
-/** Fewest tokens that a sample is expected to have left when it is longer than all known lengths. */
+/** Minimum remaining tokens of a sample that is longer than all known lengths. */
 const LEAST_REMAINING = 256;
 
 /**
- * Estimates the tokens that a sample still has to generate. Siblings and earlier samples of its prompt explain most of
- * its length, so it is expected to become as long as the longest of them. Once it or an unfinished sibling has become
- * longer, it is expected to reach twice that length, as under any heavy tail.
+ * Estimates the tokens that a sample still has to generate. The sample is expected to become as long as the longest
+ * finished or remembered sample of the prompt, because the prompt explains most of the length. When an unfinished
+ * sample of the group is already longer, the sample is expected to reach twice that length, as in a heavy-tailed
+ * distribution.
  */
 export function estimateRemaining(evidence: LengthEvidence): number {
   const { madeTokens, maxTokens, longestTokens, rememberedTokens } = evidence;

@@ -1,20 +1,21 @@
 import type { MoveMeans, RebalanceRequest } from './rebalance.types';
 
-/** How long tokens take to get to another server. */
+/** Model of the time until a server has the KV cache of a moved request. */
 export interface MoveCostModel {
-  /** Prompt and made tokens computed again per second. */
+  /** Tokens that a server computes again, per second. */
   prefillTokensPerSecond: number;
-  /** How fast servers of one KV store read a cache from it; absent: there is no such store. */
+  /** Speed at which servers read a cache from their KV store; absent: there is no store. */
   transfer?: {
     bytesPerToken: number;
     bytesPerSecond: number;
-    /** Once per request, seconds. */
+    /** Fixed time for each request, seconds. */
     setupSeconds: number;
   };
 }
 
 /**
- * Cost of a move for the new server. A request without a cache costs nothing; one with a cache moves the cheaper way.
+ * Returns the cost of a move for the new server. A request without a cache costs nothing. A cache moves in the cheaper
+ * way.
  * @param sharesStore both servers use one KV store
  */
 export function moveCost(
@@ -32,12 +33,12 @@ export function moveCost(
   return { means: 'recompute', costSeconds: recomputeSeconds };
 }
 
-/** Tokens it has, or will have once it runs, in the KV cache. */
+/** Returns the tokens that a request has in the KV cache, or will have when it runs. */
 export function countKvTokens(request: RebalanceRequest): number {
   return request.promptTokens + request.madeTokens;
 }
 
-/** KV tokens when it ends. */
+/** Returns the tokens that a request has in the KV cache at its end. */
 export function countEndTokens(request: RebalanceRequest): number {
   return countKvTokens(request) + request.remainingTokens;
 }

@@ -3,12 +3,12 @@ import { USABLE_KV_SHARE } from './planned-server';
 import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
 import { findTier } from './tiers';
 
-/** Placements that are tried: all, or only placements in which no server both gives and takes. */
+/** Tried placements: `any`, or `give-or-take` (no server both gives and takes requests). */
 export type Freedom = 'any' | 'give-or-take';
 
 /**
  * Finds the lowest maximum tier that any placement reaches, and the least cost of reaching it, by trying all
- * placements. A server that takes a request can hold all its requests at their peak.
+ * placements. A server takes requests only if its KV cache can hold all its requests at their peak.
  */
 export function optimum(
   servers: readonly RebalanceServer[],
@@ -108,7 +108,7 @@ class Search {
   }
 }
 
-/** KV tokens at the worst of all steps, step by step. */
+/** Returns the highest sum of KV tokens of the requests over all later steps. */
 function peak(requests: readonly RebalanceRequest[]): number {
   return Math.max(
     ...requests.map(({ remainingTokens: step }) =>

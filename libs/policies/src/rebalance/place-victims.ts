@@ -2,11 +2,11 @@ import { countEndTokens, moveCost, type MoveCostModel } from './move-cost';
 import type { PlannedServer } from './planned-server';
 import type { MoveMeans, RebalanceRequest } from './rebalance.types';
 
-/** Requests that one server gives away: `count` of them, whichever are cheapest. */
+/** Requests that one server gives away: `count` of the candidates. */
 export interface Donation {
   from: PlannedServer;
   count: number;
-  /** The cheapest first, at least `count`. */
+  /** At least `count` requests, cheapest first. */
   candidates: readonly RebalanceRequest[];
 }
 export interface Placement {
@@ -17,26 +17,26 @@ export interface Placement {
   costSeconds: number;
 }
 
-/** Receivers tried for one victim, and more, before another victim is taken: bounds the work on large fleets. */
+/** Maximum receivers that are tried for one victim. The bound limits the work for many servers. */
 const RECEIVERS_TRIED = 32;
-/** Victims up to which a better choice is searched for when the greedy one had to leave the cheapest. */
+/** Maximum victims of an exact search, which follows when the greedy choice is not the cheapest. */
 const SEARCHED_VICTIMS = 12;
-/** Sums of the same costs in another order. */
+/** Relative difference of equal sums, which comes from the order of additions. */
 const ROUNDING = 1e-9;
-/** Steps of that search, a bound of its time. */
+/** Maximum steps of an exact search. */
 const SEARCH_STEPS = 20_000;
 
-/** Placements that the receivers were given, until they are undone; the donors still count them. */
+/** Placements that are applied to the receivers. Donors still count the requests. */
 export interface Placed {
   placements: Placement[];
   costSeconds: number;
 }
 
 /**
- * Places all donated requests, with at most `limit` calls on each receiver, or none: then undefined. The placed
- * requests stay applied to their receivers. The cheapest victims go first, each to the least loaded receiver, so that
- * flows are even. Small cases are exact; in large ones, KV caches that are nearly full everywhere may hide a placement
- * that exists.
+ * Places all donated requests, with at most `limit` calls on each receiver; undefined if some request finds no room.
+ * Placements stay applied to the receivers. Each request goes to the least loaded receiver, so that the load is even.
+ * Up to `SEARCHED_VICTIMS` requests the result is the cheapest placement. Above, a placement may be missed if nearly
+ * all KV caches are full.
  */
 export function placeAll(
   donations: readonly Donation[],
@@ -57,19 +57,20 @@ export function placeAll(
   return best;
 }
 
-/** Gives placements to their receivers. */
+/** Applies placements to the receivers. */
 export function applyAll(placements: readonly Placement[]): void {
   for (const { request, to, costSeconds } of placements) to.take(request, costSeconds);
 }
 
-/** Takes placements back from their receivers. */
+/** Undoes placements on the receivers. */
 export function undoAll(placements: readonly Placement[]): void {
   for (const { request, to, costSeconds } of placements) to.untake(request, costSeconds);
 }
 
 /**
- * Places each request on the least loaded receiver it fits; a request that fits nowhere gives way to the next cheapest.
- * Placing the largest first packs better and takes longer.
+ * Places each request on the least loaded receiver with room for it. If there is none, the next cheapest request of the
+ * donor is placed instead.
+ * @param isLargestFirst places the largest requests first, which finds more placements
  */
 function placeGreedily(
   donations: readonly Donation[],
@@ -105,7 +106,7 @@ function placeGreedily(
   return { placements, costSeconds };
 }
 
-/** Receivers by their KV store, and by their load within a store. */
+/** Receivers, ordered by KV store, and by load within a store. */
 export class ReceiverLine {
   private readonly lines = new Map<string | undefined, LineOfStore>();
 
@@ -122,7 +123,8 @@ export class ReceiverLine {
   }
 
   /**
-   * Places a request on the least loaded receiver it fits; receivers of its KV store first, if they can read its cache.
+   * Places a request on the least loaded receiver with room for it. If reading the cache from the KV store of the
+   * request is cheaper, receivers of that store come first.
    */
   place(request: RebalanceRequest, from: PlannedServer, limit: number): Placement | undefined {
     const { kvStore } = from.server;
@@ -139,10 +141,10 @@ export class ReceiverLine {
   }
 }
 
-/** Receivers of one KV store, or of none, by their load. */
+/** Receivers of one KV store, or without a store, by load. */
 class LineOfStore {
   private readonly byLoad: PlannedServer[][] = [];
-  /** No receiver has less. */
+  /** Lower bound of the load of all receivers. */
   private lowest = 0;
 
   constructor(private readonly model: MoveCostModel) {}
@@ -163,7 +165,7 @@ class LineOfStore {
       for (let index = 0; index < receivers.length && tried < RECEIVERS_TRIED; index += 1, tried += 1) {
         const to = receivers[index] as PlannedServer;
         if (!to.fits(request, limit)) continue;
-        // Their order has no meaning, and a splice of a long list is slow.
+        // Receivers of the same load have no order, and a splice of a long list is slow.
         receivers[index] = receivers.at(-1) as PlannedServer;
         receivers.pop();
         const { means, costSeconds } = moveCost(request, this.model, sharesStore(from, to));
@@ -184,12 +186,12 @@ function sharesStore(from: PlannedServer, to: PlannedServer): boolean {
   return from.server.kvStore !== undefined && from.server.kvStore === to.server.kvStore;
 }
 
-/** Least cost of moving a request, over all receivers, seconds. */
+/** Returns the lowest cost of a move of the request, over all receivers, seconds. */
 function leastSeconds(request: RebalanceRequest, from: PlannedServer, model: MoveCostModel): number {
   return moveCost(request, model, from.server.kvStore !== undefined).costSeconds;
 }
 
-/** The cheapest placement, by depth first with bounds: exact unless it runs out of steps. */
+/** Searches the cheapest placement, depth first with bounds. The result is exact if {@link SEARCH_STEPS} are enough. */
 function search(
   donations: readonly Donation[],
   receivers: readonly PlannedServer[],
@@ -210,7 +212,7 @@ function search(
     const { from } = current;
     const request = current.candidates[position];
     if (request === undefined || current.candidates.length - position < needed) return;
-    // All later candidates of this server cost as much or more.
+    // All later candidates of this donor cost as much or more.
     if (best !== undefined && costSeconds + needed * leastSeconds(request, from, model) >= best.costSeconds) return;
     for (const to of [...receivers].sort((one, other) => one.load - other.load)) {
       if (++steps > SEARCH_STEPS) return;

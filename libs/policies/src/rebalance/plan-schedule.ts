@@ -6,14 +6,17 @@ import { rebalanceTrigger, type RebalanceTrigger, type ServerView } from './trig
 /** Settings that decide when plans are made. */
 export type ScheduleSettings = StepModel & Pick<RebalanceSettings, 'tiers' | 'planIntervalMs' | 'planIntervalSteps'>;
 
-/** Decides when to plan, from one view of the servers to the next. Times are any milliseconds that do not go back. */
+/**
+ * Decides when to plan, by comparing each view of the servers with the view before. Times are milliseconds of a
+ * monotonic clock.
+ */
 export class PlanSchedule {
   private servers?: readonly ServerView[];
-  /** Latest reason to plan since the last plan. */
+  /** Latest trigger since the last plan. */
   private trigger?: RebalanceTrigger;
   private plannedAtMs: number;
   private lookedAtMs: number;
-  /** Decode steps of the slowest server since the last plan. */
+  /** Decode steps of the fullest server since the last plan. */
   private steps = 0;
 
   constructor(nowMs: number) {
@@ -21,7 +24,7 @@ export class PlanSchedule {
     this.lookedAtMs = nowMs;
   }
 
-  /** Returns why a plan is due, at each call until {@link planned}; undefined: none is due. */
+  /** Returns why a plan is due, at each call until {@link planned}; undefined if no plan is due. */
   look(servers: readonly ServerView[], settings: ScheduleSettings, nowMs: number): RebalanceTrigger | undefined {
     const { tiers, planIntervalMs, planIntervalSteps } = settings;
     const largest = servers.reduce((most, { inflight }) => Math.max(most, inflight), 0);
@@ -36,7 +39,7 @@ export class PlanSchedule {
     return this.trigger ?? (isDue ? 'interval' : undefined);
   }
 
-  /** Call after a plan: the reason that {@link look} returned is used up. */
+  /** Forgets the trigger; to be called after each plan. */
   planned(nowMs: number): void {
     this.trigger = undefined;
     this.plannedAtMs = nowMs;

@@ -1,12 +1,15 @@
 import { countKvTokens } from './move-cost';
 import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
 
-/** KV cache in use above this share is not planned for: block rounding, and lengths that were guessed too short. */
+/**
+ * Share of the KV cache that plans use. The rest is for the rounding to blocks, and for lengths that were guessed too
+ * short.
+ */
 export const USABLE_KV_SHARE = 0.98;
 
 /** A server with its planned arrivals and departures. */
 export class PlannedServer {
-  /** Calls on it, with planned arrivals and without planned departures. */
+  /** Calls on the server, with planned arrivals and without planned departures. */
   load: number;
   /** Engine time that planned arrivals cost, seconds. */
   stallSeconds = 0;
@@ -17,7 +20,10 @@ export class PlannedServer {
   private sortedResidents?: readonly RebalanceRequest[];
   /** Remaining tokens of each request of the server, ascending. */
   private sortedEnds?: Float64Array;
-  /** KV tokens now, and as if each request had ended but left its cache behind: bounds of the peak, in O(1). */
+  /**
+   * Lower bound of the peak of KV tokens: all tokens now. `mostPeak` is the upper bound: all requests at their full
+   * length.
+   */
   private leastPeak = 0;
   private mostPeak = 0;
 
@@ -28,7 +34,10 @@ export class PlannedServer {
     if (kvCapacityTokens < Infinity) for (const request of requests) this.count(request, 1);
   }
 
-  /** True when it may take the request with at most `limit` calls, and the cache holds all of them at their peak. */
+  /**
+   * True if the server may take the request: it has less than `limit` calls, and the KV cache holds all requests at
+   * their peak.
+   */
   fits(request: RebalanceRequest, limit: number): boolean {
     if (this.load >= limit || this.load >= this.server.capacity) return false;
     const tokens = countKvTokens(request);
@@ -47,7 +56,7 @@ export class PlannedServer {
 
   /** Undoes {@link take}. */
   untake(request: RebalanceRequest, costSeconds: number): void {
-    // Mostly, the request is the last arrival.
+    // The search for the request starts at the end, because the request is mostly the last arrival.
     this.arrivals.splice(this.arrivals.lastIndexOf(request), 1);
     this.sortedArrivals = undefined;
     this.load -= 1;
@@ -55,7 +64,7 @@ export class PlannedServer {
     this.count(request, -1);
   }
 
-  /** Steps until enough of its requests have ended by themselves to leave no more than `load` calls. */
+  /** Returns the decode steps until so many requests have ended that at most `load` calls are left. */
   stepsUntil(load: number): number {
     const excess = this.load - load;
     if (excess <= 0) return 0;
@@ -64,8 +73,8 @@ export class PlannedServer {
   }
 
   /**
-   * Most KV tokens at any later step, with the request. All requests grow by one token a step, so the peak is just
-   * before one of them ends: all requests with as many or more remaining tokens are present then.
+   * Returns the highest number of KV tokens at any later step, with the request. All requests grow by one token a step,
+   * so the peak is just before a request ends. Then all requests with as many or more remaining tokens are present.
    */
   private peakWith(request: RebalanceRequest): number {
     const residents = this.residents();

@@ -1,22 +1,22 @@
 import type { AttemptId, Epoch, PlannedMove, RebalanceSummary, RequestId, ServerId } from '@broomwagon/contracts';
 
-/** State of a request on its server. Only a running one has a KV cache to lose. */
+/** State of a request on its server. Only a running request has a KV cache. */
 export type RequestPhase = 'waiting' | 'preempted' | 'running';
 
 /** A request that could be moved. */
 export interface RebalanceRequest {
   requestId: RequestId;
-  /** Fence of the move: another attempt is another run. */
+  /** Running attempt. A move of another attempt is refused. */
   attempt: AttemptId;
   phase: RequestPhase;
   promptTokens: number;
-  /** Tokens made so far, of all attempts. */
+  /** Tokens generated so far, of all attempts. */
   madeTokens: number;
-  /** Tokens it is expected to make still. */
+  /** Expected number of tokens that are still to be generated. */
   remainingTokens: number;
-  /** Times it was moved. */
+  /** Number of moves so far. */
   moves: number;
-  /** Time since its last move, milliseconds; absent when it never was moved. */
+  /** Time since the last move, milliseconds; absent if there was none. */
   sinceMoveMs?: number;
 }
 
@@ -24,23 +24,23 @@ export interface RebalanceRequest {
 export interface RebalanceServer {
   serverId: ServerId;
   epoch: Epoch;
-  /** False: takes no new requests. */
+  /** False if the server takes no new requests. */
   accepts: boolean;
-  /** A drain: all its requests must leave the server. Implies that it accepts none. */
+  /** True for a draining server: all requests must leave. Implies `accepts` false. */
   leaving?: boolean;
-  /** Most requests at once. */
+  /** Maximum requests at the same time. */
   capacity: number;
-  /** KV cache, tokens; absent: not known, and not a bound. */
+  /** Size of the KV cache, tokens; absent: not known, so no bound. */
   kvCapacityTokens?: number;
   /** KV cache in use, 0 to 1, as the engine reports; only `tier-min` uses it. */
   kvUse?: number;
-  /** Calls on it that cannot be moved. */
+  /** Number of calls that cannot be moved. */
   otherCalls?: number;
-  /** KV cache of the calls that cannot be moved, tokens. */
+  /** KV tokens of the calls that cannot be moved. */
   otherKvTokens?: number;
-  /** The KV store it reads from and writes to, which other servers may share; absent: none. */
+  /** KV store of the server, which other servers may share; absent: none. */
   kvStore?: string;
-  /** Requests in the order in which the engine took them; waiting ones in the order of its queue. */
+  /** Requests in the order in which the engine took them; waiting requests in the order of the queue. */
   requests: readonly RebalanceRequest[];
 }
 

@@ -8,17 +8,17 @@ import { highestTier, findTier } from './tiers';
 interface Wait {
   request: RebalanceRequest;
   from: PlannedServer;
-  /** Time until it would run where it is, seconds. */
+  /** Expected wait on the present server, seconds. */
   gainSeconds: number;
 }
 
-/** A request that need not wait any more. */
+/** A waiting request with a placement where it runs at once. */
 export type Relief = Placement & Wait;
 
 /**
- * Moves requests without a cache, at no cost, to servers where they run at once: servers without a queue, up to the
- * largest tier in use, so that no step becomes slower than the slowest. The longest waits come first.
- * @param given placements of requests that leave their server anyway
+ * Places waiting requests on servers without a queue, longest wait first. Requests without a cache move at no cost.
+ * Receivers are filled up to the largest tier in use, so that the slowest decode step does not become slower.
+ * @param given placements of requests that leave their server for another reason
  */
 export function relieveWaiting(
   servers: readonly PlannedServer[],
@@ -49,8 +49,8 @@ export function relieveWaiting(
 }
 
 /**
- * Predicts the wait of each queued request: a place in the queue is reached when one more running request has ended.
- * Where only calls run that cannot be moved and whose length is not known, each counts as long as the waiting request.
+ * Predicts the wait of each queued request. The n-th request of the queue runs when n running requests have ended. If
+ * only calls run that cannot be moved, their length is unknown, and the length of the waiting request is taken instead.
  */
 function listWaits(from: PlannedServer, leaving: ReadonlySet<RebalanceRequest>, settings: TierCostSettings): Wait[] {
   const staying = (isRunning: boolean): RebalanceRequest[] =>

@@ -1,6 +1,6 @@
 import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
 
-/** A request that may be moved: running, 1,000 tokens made, 1,000 to go. */
+/** A running request that may be moved, with 1,000 generated and 1,000 remaining tokens. */
 export function aRequest(requestId: string, parts: Partial<RebalanceRequest> = {}): RebalanceRequest {
   return {
     requestId,

@@ -21,7 +21,7 @@ export const TIER_COST_DEFAULTS = {
   minRemainingTokens: 256,
 } as const;
 
-/** A request that is nearly done, or was moved often or lately, stays. */
+/** False for a request that is nearly done, or was moved too often or too recently. */
 export function mayMove(request: RebalanceRequest, settings: TierCostSettings): boolean {
   return (
     request.moves < settings.maxMovesPerRequest &&

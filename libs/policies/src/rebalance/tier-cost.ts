@@ -8,9 +8,9 @@ import { tierGain } from './tier-gain';
 import { checkTiers, highestTier } from './tiers';
 
 /**
- * Plans moves by tier, cost and future: the lowest batch tier for all servers whose gain is worth its moves, all or
- * nothing; then requests that wait for room go to where there is some. Drained servers are emptied first. The rules and
- * their reasons are in README.md.
+ * Plans moves in three steps. Drained servers are emptied. Then all servers are brought to one lower batch tier, if the
+ * gain is worth all moves together. Then waiting requests move to servers with room. README.md has the rules and
+ * reasons.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function planTierCost(snapshot: RebalanceSnapshot, options: TierCostOptions): RebalancePlan {
@@ -29,7 +29,7 @@ export function planTierCost(snapshot: RebalanceSnapshot, options: TierCostOptio
 
   const moves = [
     ...left.map((placement) => plannedMove(placement, 'leave', 0)),
-    // Free moves are carried out first.
+    // Moves without cost are executed first.
     ...[...tierMoves.filter(isFree), ...tierMoves.filter((placement) => !isFree(placement))].map((placement) =>
       plannedMove(placement, 'tier', tierGainSeconds / tierMoves.length),
     ),
@@ -72,7 +72,8 @@ function longestStall(servers: readonly PlannedServer[]): number {
 }
 
 /**
- * Places the requests of leaving servers without weighing cost: as many as there is room for, the longest to run first.
+ * Places as many requests of leaving servers as possible, at any cost. The request with the most remaining tokens comes
+ * first.
  */
 function emptyServers(servers: readonly PlannedServer[], settings: TierCostSettings): Placement[] {
   const line = new ReceiverLine(
@@ -96,7 +97,9 @@ interface LoweredTier {
   gainSeconds: number;
 }
 
-/** Plans the moves to the tier with the greatest gain less stall, among tiers that are worth it. */
+/**
+ * Plans the moves to the tier with the greatest difference of gain and stall, among tiers that are worth their moves.
+ */
 function lowerTier(
   servers: readonly PlannedServer[],
   settings: TierCostSettings,
@@ -108,7 +111,7 @@ function lowerTier(
   const candidates = new Map<PlannedServer, readonly RebalanceRequest[]>();
   const refusals = new Set<NoMoveReason>();
   let best: (LoweredTier & { net: number }) | undefined;
-  // Placements applied to the receivers: undone only when something else is to be placed.
+  // Placements that are applied to the receivers now.
   let applied: readonly Placement[] = [];
   for (const target of tiers.toReversed()) {
     if (target >= tierNow) break;
@@ -153,9 +156,9 @@ function lowerTier(
 }
 
 /**
- * Requests that may be moved, in order: first requests without a cache, the longest first, because they gain most from
- * a new place; then by the size of the cache. Plain numbers sort much faster than objects: each is the order and, below
- * it, the position.
+ * Sorts the requests that may be moved. Requests without a cache come first, longest first, because long requests gain
+ * most. Requests with a cache follow, smallest cache first. Numbers sort much faster than objects, so each key combines
+ * order and position.
  */
 function cheapestFirst(requests: readonly RebalanceRequest[], settings: TierCostSettings): RebalanceRequest[] {
   const keys = new Float64Array(requests.length);

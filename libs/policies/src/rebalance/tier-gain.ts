@@ -1,7 +1,7 @@
 import { highestTier } from './tiers';
 import type { PlannedServer } from './planned-server';
 
-/** Time of a decode step: `stepBaseSeconds` and `stepPerSequenceSeconds` for each sequence of its tier. */
+/** Time of a decode step: `stepBaseSeconds` + `stepPerSequenceSeconds` x tier. */
 export interface StepModel {
   stepBaseSeconds: number;
   stepPerSequenceSeconds: number;
@@ -13,8 +13,8 @@ export function tierSeconds(tier: number, { stepBaseSeconds, stepPerSequenceSeco
 }
 
 /**
- * Wall time saved when no server is above tier `target` from now on, seconds: each tier above it is lived through,
- * until enough requests have ended by themselves, at the speed of that tier instead of the target's.
+ * Returns the wall time that is saved when no server is above tier `target`, seconds. Without moves, the slowest server
+ * passes through each higher tier until enough requests have ended, with the slower steps of that tier.
  */
 export function tierGain(
   servers: readonly PlannedServer[],

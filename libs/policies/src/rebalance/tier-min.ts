@@ -14,7 +14,7 @@ export interface RankState {
   /** KV cache in use, 0 to 1. */
   blockUsage: number;
 }
-/** How many requests go from one to another; ranks are positions in the list of states. */
+/** Number of requests that go from one rank to another. A rank is a position in the list of states. */
 export interface BalancingTask {
   fromRank: number;
   toRank: number;
@@ -24,17 +24,17 @@ export interface BalancingTask {
 export interface TierMinOptions {
   /** Descending. Default {@link DEFAULT_TIERS}. */
   tiers?: readonly number[];
-  /** Most requests an engine runs at once, `max_num_running_reqs`. Default, and 0: the largest tier. */
+  /** Maximum requests that an engine runs at once, `max_num_running_reqs`. Default, and for 0: the largest tier. */
   maxRunning?: number;
 }
 
-/** A rank with more KV cache in use neither gives nor takes. */
+/** A rank with a higher KV use takes no requests, and gives no running requests. */
 const HIGH_USAGE = 0.8;
 
 /**
- * The published rule of a DP group (rollout rebalance for vLLM on Ascend), step by step, as the reference for parity:
- * the lowest maximum tier first, then few moves, then even flows. Its faults are kept, and pinned by tests;
- * {@link planTierCost} is the one to use.
+ * The published rule (rollout rebalance for vLLM on Ascend), step by step, for comparison: the lowest maximum tier
+ * first, then few moves, then an even load. Weaknesses of the rule are kept, and tests show them. Use {@link
+ * planTierCost} instead.
  */
 export function balancingTasks(ranks: readonly RankState[], options: TierMinOptions = {}): BalancingTask[] {
   const { tiers = DEFAULT_TIERS } = options;
@@ -77,7 +77,8 @@ function sortRanks(ranks: readonly RankState[], target: number) {
 }
 
 /**
- * Requests without a cache, one by one to the least loaded; then whose they are is decided in the order of the ranks.
+ * Gives waiting requests one by one to the least loaded receiver. The donors of these requests follow in the order of
+ * ranks.
  */
 function placeWaiting(donors: readonly Donor[], receivers: readonly Receiver[]): BalancingTask[] {
   const assigned = receivers.map(() => 0);
@@ -108,7 +109,7 @@ function placeWaiting(donors: readonly Donor[], receivers: readonly Receiver[]):
   return tasks;
 }
 
-/** Requests with their cache: the donors in turn over the receivers, the roomiest first. */
+/** Moves running requests: receivers with the most room come first, and donors take turns. */
 function placeRunning(allDonors: readonly Donor[], allReceivers: readonly Receiver[]): BalancingTask[] {
   const tasks: BalancingTask[] = [];
   let [donors, receivers] = [[...allDonors], [...allReceivers]];
@@ -130,8 +131,8 @@ function placeRunning(allDonors: readonly Donor[], allReceivers: readonly Receiv
 }
 
 /**
- * The published rule on a snapshot. As published, it ignores drains, costs and earlier moves, and the victims
- * are the last of `[...running, ...waiting]` of their server. Gain and cost are not known to it: they are 0.
+ * Applies the published rule to a snapshot. The rule ignores drains, costs and earlier moves, and moves the last
+ * requests of `[...running, ...waiting]` of a server. Gain and cost are 0, because the rule does not compute them.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function planTierMin({ servers }: RebalanceSnapshot, options: TierMinOptions = {}): RebalancePlan {

@@ -16,7 +16,10 @@ export function checkTiers(tiers: readonly number[]): void {
   if (problem !== undefined) throw invalidField('tiers', problem);
 }
 
-/** The smallest tier that holds the batch; above the largest the batch itself, since it runs without a graph. */
+/**
+ * Returns the smallest tier that holds the batch. A batch above all tiers runs without a graph, and counts with its
+ * size.
+ */
 export function findTier(batch: number, tiers: readonly number[]): number {
   if (batch === 0) return 0;
   let tier = batch;
@@ -27,7 +30,7 @@ export function findTier(batch: number, tiers: readonly number[]): number {
   return tier;
 }
 
-/** The largest tier of any of them. */
+/** Returns the largest tier in use. */
 export function highestTier(servers: Iterable<{ readonly load: number }>, tiers: readonly number[]): number {
   let highest = 0;
   for (const { load } of servers) highest = Math.max(highest, findTier(load, tiers));

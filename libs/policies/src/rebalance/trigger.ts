@@ -4,13 +4,13 @@ import { findTier } from './tiers';
 /** Fields of a server that are compared between plans. */
 export type ServerView = Pick<ServerStatus, 'serverId' | 'epoch' | 'state' | 'inflight' | 'load'>;
 
-/** Why a plan is worth making now; `interval` is the fallback when nothing has happened. */
+/** Why a plan is made. `interval`: nothing has changed since the last plan, and the interval is over. */
 export type RebalanceTrigger =
   'drain' | 'failure' | 'new-server' | 'preemption' | 'tier' | 'idle' | 'waiting' | 'interval';
 
 /**
- * Most important change between two views of the servers of a pool. A drain is a reason as long as requests run on the
- * server; every other change is a reason once.
+ * Returns the most important change between two views of the servers of a pool. A drain triggers while requests run on
+ * the server; every other change triggers once.
  */
 export function rebalanceTrigger(
   before: readonly ServerView[] | undefined,
@@ -43,7 +43,7 @@ export function rebalanceTrigger(
   return undefined;
 }
 
-/** Largest tier in use, and the tier that an even load would need. */
+/** Returns the largest tier in use, and the tier that an even load would need. */
 function computeTiers(servers: readonly ServerView[], tiers: readonly number[]): [reached: number, reachable: number] {
   const ready = servers.filter(({ state }) => state === 'ready');
   const calls = servers.reduce((sum, { inflight }) => sum + inflight, 0);

@@ -16,7 +16,7 @@ export interface PlanInput extends Omit<FormInput, 'policy'> {
 }
 
 /**
- * Plans the next round, see {@link formRound}; under `auto`, with the policy that it chooses for this round.
+ * Plans the next round with {@link formRound}. Under `auto`, the policy of the round is chosen first.
  * @param resolved policy of the round, if it is known already
  */
 export function planRound(
@@ -29,21 +29,24 @@ export function planRound(
   return choice === undefined || plan.kind === 'done' ? plan : { ...plan, choice };
 }
 
-/** Terms of a round besides its plan: all that follows from the policy and the last rounds. */
+/** Terms of a round beside its plan, which follow from the policy and the last rounds. */
 export interface RoundTerms {
   rules: RoundRules;
-  /** Groups with equal rewards that the round replaces at most; absent if it replaces none. */
+  /** Maximum groups with equal rewards that the round replaces; absent if the round replaces none. */
   maxReplacedGroups?: number;
-  /** Tokens that groups of the queue may bring; absent: any. */
+  /** Maximum tokens of groups of the queue in the round; absent: no limit. */
   keepTokens?: number;
-  /** Places of new groups by domain, '' for all that no quota names; absent without quotas. */
+  /** Places of new groups by domain ('' = all domains without a quota); absent without quotas. */
   places?: { domain: string; places: number }[];
   choice?: TailChoice;
-  /** For the next round, if this one is closed. */
+  /** State of adaptive policies after this round. */
   control?: TailControl;
 }
 
-/** A step generates at most ten batches, the default of verl's recipe for DAPO (`max_num_gen_batches`). */
+/**
+ * Replaced groups for each needed group: a step generates at most ten batches, the default of verl's recipe for DAPO
+ * (`max_num_gen_batches`).
+ */
 const REPLACED_PER_GROUP = 9;
 
 /** Whether a policy needs the lengths and times of the last rounds. */
@@ -70,7 +73,7 @@ export function roundTerms(
     terms.maxReplacedGroups = Math.min(most, LIMITS.groupsPerRound - neededGroups);
   }
   const groupTokens = meanGroupTokens(past.history ?? []);
-  // Without a history (after a restore) the share cannot be computed; then nothing is thrown away.
+  // Without a history (after a restore) the limit cannot be computed, and no tokens are thrown away.
   if (maxOffPolicyShare !== undefined && groupTokens > 0) {
     terms.keepTokens = Math.floor(maxOffPolicyShare * neededGroups * groupTokens);
   }

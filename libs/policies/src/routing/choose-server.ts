@@ -19,38 +19,41 @@ export interface RoutingRequest extends Restrictions, PolicyRequest {
 export interface RoutingSnapshot {
   settings: PoolSettings;
   request: RoutingRequest;
-  /** Server of the session, while that takes leases and is of the same epoch. */
+  /** Server of the session, if that server takes leases and has the same epoch. */
   boundTo?: string;
-  /** The one the caller named, while it can take the lease. */
+  /** Server of `boundServerId`, if that server can take the lease. */
   namedServer?: string;
   newestWeightVersion: number;
-  /** Servers that take leases, full or not. */
+  /** Servers that take leases, also full servers. */
   servers: readonly SnapshotServer[];
 }
 export interface ChosenServer {
   server: string;
   branch: DecisionBranch;
-  /** When the named server could not take it: the branch by which it got this one. */
+  /** Branch that chose the server, if the named server could not take the lease. */
   via?: DecisionBranch;
   /** Load of the server before the choice, in the unit of the policy. */
   key: number;
-  /** The first four servers that fit, in the order of the policy; only the chosen one when the policy has no order. */
+  /**
+   * The first four servers with room in the order of the policy. A choice by load lists only servers that fit; a policy
+   * without an order lists only the chosen server.
+   */
   best: { serverId: string; key: number }[];
   /** Servers with room. */
   eligible: number;
-  /** Lowest load of all servers with room, for a free choice by the order of the policy. */
+  /** Lowest load of all servers with room; only for `round-robin`. */
   reached?: number;
 }
-/** Server that an acquire gets. If it waits: the server of its session, if it waits for that server only. */
+/** Server that an acquire gets. `waitsFor`: server of the session, if the acquire waits for this server only. */
 export type Choice = ChosenServer | { waitsFor?: string };
 
 interface Found extends Pick<ChosenServer, 'branch' | 'reached'> {
   server: SnapshotServer;
-  /** Servers that it was chosen from, the best first. Absent: not chosen by the order. */
+  /** Servers of the choice, best first; absent if the order did not decide. */
   order?: readonly SnapshotServer[];
 }
 
-/** Chooses a server. Pure; the rules are in README.md, and the Lua of libs/state does the same. */
+/** Chooses a server by the rules in README.md. libs/state/src/routing/choose.lua does the same. */
 export function chooseServer(snapshot: RoutingSnapshot): Choice {
   const { namedServer, request } = snapshot;
   if (namedServer !== undefined) return namedChoice(snapshot.servers, namedServer, snapshot.settings.policy);
@@ -78,7 +81,7 @@ function chooseByRules(snapshot: RoutingSnapshot): Choice {
   return free ? receipt(free) : {};
 }
 
-/** The receipt of a server that was named, regardless of session and policy. */
+/** Returns the choice of a named server, which wins over session and policy. */
 export function namedChoice(
   servers: readonly SnapshotServer[],
   serverId: string,
@@ -104,7 +107,7 @@ function buildReceipt(found: Found, withRoom: readonly SnapshotServer[], policy:
   };
 }
 
-/** Makes the choice of a receipt again; undefined when the snapshot is truncated or there was no server. */
+/** Repeats a recorded choice; undefined if the snapshot is truncated or there was no server. */
 export function replayDecision(snapshot: DecisionSnapshot): ChosenServer | undefined {
   if (snapshot.truncated) return undefined;
   const choice = chooseServer(snapshot);
@@ -136,7 +139,10 @@ function chooseFree(
   return { server: first, branch: lowest.length > 1 ? 'tie' : 'least-loaded', order };
 }
 
-/** Under affinity: the server with most leases of the group below the cap, among equals the one chosen longest ago. */
+/**
+ * Chooses, under affinity, the server with the most leases of the group below the cap; among equals, the server that
+ * was chosen longest ago.
+ */
 function chooseByAffinity(
   candidates: readonly SnapshotServer[],
   settings: PoolSettings,

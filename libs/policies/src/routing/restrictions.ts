@@ -11,7 +11,10 @@ export interface Restrictions {
   model?: string;
 }
 
-/** @param newestWeightVersion newest version of the servers that take leases */
+/**
+ * Whether a server meets the requirements.
+ * @param newestWeightVersion newest weight version among servers that take leases
+ */
 export function fits(
   server: Pick<SnapshotServer, 'serverId' | 'weightVersion' | 'labels' | 'lacks' | 'lacksModel'>,
   request: Restrictions,

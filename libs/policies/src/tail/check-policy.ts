@@ -1,6 +1,6 @@
 import { cutText, type TailPolicy } from '@broomwagon/contracts';
 
-/** What is wrong with a policy: a field of the policy, and the reason. */
+/** A fault of a policy: the wrong field, and the reason. */
 export interface PolicyFault {
   field: keyof TailPolicy;
   reason: string;
@@ -14,16 +14,16 @@ const ONLY_WITH: Partial<Record<keyof TailPolicy, TailPolicy['name']>> = {
   maxLengthBias: 'auto',
   maxWaste: 'auto',
 };
-/** Fields that `auto` chooses itself. */
+/** Fields that `auto` chooses. */
 const NOT_WITH_AUTO = ['overProvision', 'overProvisionMode', 'sampleOverProvision', 'onCut'] as const;
-/** Domains in one policy. */
+/** Maximum domains in one policy. */
 const MAX_DOMAINS = 64;
 const DOMAIN = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 
 /**
- * Checks rules that no single field shows: values that contradict each other, or that a whole step cannot meet.
- * Undefined when all is well.
- * @param groupsPerStep groups of a whole step; when it is not known, rules that depend on it are not checked
+ * Checks rules that concern several fields: values that contradict each other, or that no whole step can meet. Returns
+ * undefined for a valid policy.
+ * @param groupsPerStep groups of a whole step; without this number, rules about whole steps are not checked
  */
 export function findPolicyFault(policy: TailPolicy, groupsPerStep = Infinity): PolicyFault | undefined {
   for (const [field, name] of Object.entries(ONLY_WITH) as [keyof TailPolicy, TailPolicy['name']][]) {

@@ -1,6 +1,6 @@
 import type { DripWhy } from '@broomwagon/contracts';
 
-/** Groups and times of both kinds in the last step; the pace of a kind without groups is unknown. */
+/** Groups and times of new groups (bulk) and of groups of the queue (tail) in the last step. */
 export interface StepPace {
   bulkGroups: number;
   /** Time until the last accepted new group, milliseconds. */
@@ -9,11 +9,11 @@ export interface StepPace {
   /** Time until the last accepted group of the queue, milliseconds. */
   tailMs: number;
 }
-/** Kept from step to step. */
+/** State of an adaptive `dripGroups` from step to step. */
 export interface DripState {
   groups: number;
   heldSteps: number;
-  /** Groups per second, moving averages; 0 = not known yet. */
+  /** New groups per second, moving average; 0 = not known yet. `tailPace`: the same for groups of the queue. */
   bulkPace: number;
   tailPace: number;
 }
@@ -24,10 +24,11 @@ const HELD_AFTER_INCREASE = 1;
 const HELD_AFTER_DECREASE = 2;
 
 /**
- * TailSieve's inner loop: takes as many groups of the queue as end at the pace of the new ones,
- * q* = N x tail pace / (bulk pace + tail pace), in damped steps, each held for a while so that its effect is seen.
- * @param before undefined for the first round, which takes `first` groups
- * @param pace paces of the last step; undefined if they were used before
+ * Computes the next number of groups from the queue, by the inner loop of TailSieve: q* = N x tail pace / (bulk pace +
+ * tail pace). With q*, groups of the queue and new groups end at the same time. Changes are damped, and each value is
+ * kept for some steps, so that its effect is seen.
+ * @param before state of the last step; undefined for the first round, which takes `first` groups
+ * @param pace pace of the last step; undefined if there is no closed step
  */
 export function nextDrip(
   before: DripState | undefined,

@@ -1,21 +1,21 @@
 import type { RoundRules } from '@broomwagon/contracts';
 import { NO_VERSION_SPAN } from './round-rules';
 
-/** A group as its bounds see it when it goes to the long-tail queue. */
+/** Age of a group that goes to the long-tail queue. */
 export interface AgeingGroup {
   cuts: number;
-  /** Step in which it was first submitted. */
+  /** Step in which the group was first submitted. */
   firstStep: number;
-  /** Weight version of its oldest token that is kept; undefined without any. */
+  /** Weight version of the oldest kept token; undefined if no token is kept. */
   oldestVersion?: number;
 }
 
-/** No step. */
+/** Step of a group that no bound pins. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Step from which a group must be taken and run to its end, so that no bound is broken. Weights are assumed to go one
- * version a step; if they go faster, `round.open` discards groups that have become too old.
+ * Returns the step in which a group must be taken and run to its end at the latest, so that no bound is broken. One new
+ * weight version a step is assumed. With more versions, `round.open` throws tokens away that have become too old.
  * @param round round that cut the group
  */
 export function pinStep(
@@ -32,7 +32,7 @@ export function pinStep(
   return step;
 }
 
-/** Samples launched for a new group that needs `samples`. 1.1 x 10 is a little more than 11 in binary. */
+/** Returns the samples to launch for a new group that needs `samples`. In binary, 1.1 x 10 is a little more than 11. */
 export function launchedSamples(samples: number, rules: Pick<RoundRules, 'sampleOverProvision'>): number {
   return Math.ceil(rules.sampleOverProvision * samples - 1e-9);
 }

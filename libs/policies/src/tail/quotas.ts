@@ -1,8 +1,8 @@
 import { sortTexts } from '@broomwagon/contracts';
 
 /**
- * Shares `places` among domains in proportion to their quotas, whole places, by largest remainders; with as many places
- * as the quotas add up to, each domain gets its own. A quota sum below `total` leaves places for all others.
+ * Shares `places` among domains in proportion to their quotas, in whole places by the largest remainders. If the quotas
+ * add up to less than `total`, places are left for all other domains.
  * @param total groups of a whole step, at least the sum of the quotas
  */
 export function sharePlaces(

@@ -2,10 +2,10 @@ import type { RoundKind, RoundRules } from '@broomwagon/contracts';
 import type { FixedPolicy } from './tail-rule';
 import { TAIL_RULES } from './tail-rules';
 
-/** Engine failures of one request before it fails for good, if the policy has no number. */
+/** Default of `maxFailures` of a policy. */
 export const DEFAULT_MAX_FAILURES = 3;
 
-/** Attempts of one request that may return unfinished for other reasons, if the policy has no number. */
+/** Default of `maxReturns` of a policy. */
 export const DEFAULT_MAX_RETURNS = 1_000;
 
 export const NO_VERSION_SPAN = -1;
@@ -28,15 +28,12 @@ export function roundRules(policy: FixedPolicy, kind: RoundKind): RoundRules {
   };
 }
 
-/** Whether a policy pins groups at all: then a plan needs the whole queue. */
+/** Whether a bound of the policy can pin groups. Then a plan needs the whole queue. */
 export function hasPins(rules: Pick<RoundRules, 'maxCuts' | 'maxAgeSteps' | 'maxVersionSpan'>): boolean {
   return rules.maxCuts > 0 || rules.maxAgeSteps > 0 || rules.maxVersionSpan !== NO_VERSION_SPAN;
 }
 
-/**
- * Whether the rewards of a group do not show which of its samples is better. One sample alone has no other to be
- * compared with (PPO): it is trained.
- */
+/** Whether all rewards of a group are equal. A group of one sample (PPO) never counts as equal, so it is trained. */
 export function areEqual(rewards: readonly number[]): boolean {
   return rewards.length > 1 && rewards.every((reward) => reward === rewards[0]);
 }

@@ -3,7 +3,7 @@ import { chooseOverProvision, mergeLengths, type GroupLengths, type RoundTime } 
 import { nextDrip, type DripState, type StepPace } from './drip-count';
 import type { FixedPolicy, FixedPolicyName } from './tail-rule';
 
-/** Steps whose lengths and times an adaptive policy uses. */
+/** Number of last steps that an adaptive policy uses. */
 export const HISTORY_STEPS = 8;
 
 /** Record of a closed round, for the choices of later rounds. */
@@ -11,16 +11,19 @@ export interface StepRecord extends StepPace, RoundTime {
   acceptedGroups: number;
   /** Tokens of all samples of the accepted groups. */
   acceptedTokens: number;
-  /** Groups first submitted in this step, by domain ('' = none); corrected here when a later step ends one of them. */
+  /**
+   * Lengths of groups that were first submitted in this step, by domain ('' = no domain). When a later step ends such a
+   * group, the counts here are corrected.
+   */
   lengths: Record<string, GroupLengths>;
-  /** New groups of its plan. */
+  /** New groups of the plan. */
   newGroups?: number;
-  /** Groups it accepted, as `recordGroup` writes them; only of rounds under `auto`. */
+  /** Accepted groups in the form of `recordGroup`; only for rounds under `auto`. */
   recorded?: string;
 }
 /** State of adaptive policies, from step to step. */
 export interface TailControl {
-  /** The last over-provision by domain; '' = all. */
+  /** Last over-provision by domain ('' = all domains without a quota). */
   overProvision?: Record<string, number>;
   drip?: DripState;
   auto?: AutoState;
@@ -29,11 +32,14 @@ export interface TailControl {
 export interface AutoState {
   name: FixedPolicyName;
   overProvision: number;
-  /** Measured cost / predicted cost, of choices under which the ledger broke a bound. */
+  /** Highest measured cost / predicted cost, of choices under which the ledger broke a bound. */
   factors?: CostFactors;
-  /** Measured waste where none was predicted, for each 1 of over-provision. */
+  /** Measured waste where 0 was predicted, divided by (over-provision - 1). */
   leastWaste?: number;
-  /** The ledger broke a bound, so that it has the costs of the choice before. */
+  /**
+   * True if this choice is a step back, because the ledger broke a bound. The ledger then still has the costs of the
+   * choice before.
+   */
   isBack?: boolean;
 }
 export type MeasuredCosts = Pick<AutoRow, 'offPolicyShare' | 'lengthBias' | 'wasteShare'>;
@@ -48,7 +54,7 @@ export interface ControlInput {
   measured?: MeasuredCosts;
 }
 
-/** Choice of an adaptive policy for the next round; undefined when it has nothing to choose. */
+/** Returns the choice of an adaptive policy for the next round; undefined for a policy without adaptive fields. */
 export function chooseTail(
   policy: FixedPolicy,
   groupsPerStep: number,
@@ -88,13 +94,13 @@ export function chooseTail(
   return { choice, control: next };
 }
 
-/** Mean tokens of an accepted group over the last steps; 0 = none yet. */
+/** Returns the mean tokens of an accepted group over the last steps; 0 = no group yet. */
 export function meanGroupTokens(history: readonly StepRecord[]): number {
   const groups = history.reduce((sum, step) => sum + step.acceptedGroups, 0);
   return groups === 0 ? 0 : history.reduce((sum, step) => sum + step.acceptedTokens, 0) / groups;
 }
 
-/** Places of a step by domain; '' has the places that no quota names, or all. */
+/** Returns the places of a step by domain; '' has the places of all domains without a quota. */
 function placesByDomain({ domainQuotas = {} }: TailPolicy, groupsPerStep: number): Record<string, number> {
   const rest = groupsPerStep - Object.values(domainQuotas).reduce((sum, quota) => sum + quota, 0);
   return rest > 0 ? { ...domainQuotas, '': rest } : { ...domainQuotas };

@@ -1,13 +1,13 @@
 import type { CutSemantics, RoundKind, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
 
-/** A policy that forms rounds itself. */
+/** Name of a policy that forms rounds. */
 export type FixedPolicyName = Exclude<TailPolicyName, 'auto'>;
-/** A policy with all that its rules need: never `auto`, which chooses one of these. */
+/** A policy that forms rounds, with its over-provision; never `auto`, which chooses such a policy. */
 export type FixedPolicy = TailPolicy & { name: FixedPolicyName; overProvision: number };
 
 /** Situation in which a tail policy forms a round. All counts are groups. */
 export interface Situation {
-  /** Groups that the round trains: min(groups per step, groups not trained). */
+  /** Groups that the round trains: min(groupsPerStep, untrained groups). */
   needed: number;
   groupsPerStep: number;
   /** Groups in the long-tail queue or on their way there. */
@@ -16,7 +16,7 @@ export interface Situation {
   urgent: number;
   /** Groups never submitted. */
   remaining: number;
-  /** ceil(over-provision x needed), at most the remaining groups and what a round may have. */
+  /** Groups to launch: ceil(over-provision x needed), at most the untrained groups and the limit of a round. */
   launched: number;
   /** Groups that `drip` takes. */
   dripGroups: number;
@@ -24,23 +24,28 @@ export interface Situation {
 
 export interface Formation {
   kind: RoundKind;
-  /** Groups of the queue; bounds and the end of the data may change it. */
+  /** Groups to take from the queue. Bounds and the end of the data may change this number. */
   take: number;
-  /** Groups of the round; the groups beyond `take` are new as long as there are new ones. */
+  /** Groups of the round. Beyond `take`, they are new groups, as long as there are new groups. */
   launch: number;
 }
 
 /**
- * A tail policy: the rule by which a round is formed and its tail is treated; tail-rules.ts has all policies. Rules
- * that they share (exact steps, pins, reserved places, bounds) are in form-round.ts and round-rules.ts.
+ * Rule of a tail policy, which forms a round and treats its tail. tail-rules.ts has the rules of all policies.
+ * form-round.ts and round-rules.ts have common rules (exact steps, pins, reserved places, bounds).
  */
 export interface TailRule {
-  /** Whether cut tokens are kept, unless the policy has `onCut`. */
+  /** Default of `onCut` of a policy: whether the tokens of cut samples are kept. */
   readonly onCut: CutSemantics;
-  /** Whether every taken group has a reserved place, besides the places of domains: the step waits for it. */
+  /**
+   * Whether every taken group has a reserved place, in addition to the places of domains. The step waits for such
+   * groups.
+   */
   reservesTaken(policy: TailPolicy): boolean;
   form(situation: Situation): Formation;
 }
 
-/** For policies with long rounds: these take groups in the order of the queue, whatever their domains. */
+/**
+ * Reserves places if the policy has quotas, because long rounds take groups in the order of the queue, of any domain.
+ */
 export const reservesWithQuotas = ({ domainQuotas }: TailPolicy): boolean => domainQuotas !== undefined;

@@ -1,6 +1,6 @@
 import { type FixedPolicyName, type TailRule, reservesWithQuotas, type Formation, type Situation } from './tail-rule';
 
-/** Plain synchronous rollout: launches the groups that it needs and waits for all of them. */
+/** Plain synchronous rollout: the round launches only needed groups, and waits for all of them. */
 const wait: TailRule = {
   onCut: 'keep',
   reservesTaken: reservesWithQuotas,
@@ -10,22 +10,28 @@ const wait: TailRule = {
       : { kind: 'short', take: urgent, launch: needed },
 };
 
-/** The long tail in separate steps: a long round as soon as the queue holds a whole step, else only new groups. */
+/** Forms a long round as soon as the queue holds a whole step, otherwise a short round of new and urgent groups. */
 function form({ needed, groupsPerStep, queued, urgent, remaining, launched }: Situation): Formation {
   if (queued >= groupsPerStep || remaining === 0) return { kind: 'long', take: needed, launch: needed };
   return { kind: 'short', take: urgent, launch: launched };
 }
 
-/** RollPacker: cut groups are generated again under the weights of their long round. On-policy, biased. */
+/**
+ * RollPacker: cut groups are generated again with the weights of their long round. Tokens are on-policy, lengths are
+ * biased.
+ */
 const regenerate: TailRule = { onCut: 'discard', reservesTaken: reservesWithQuotas, form };
 
 /**
- * Rounds as under {@link regenerate}, but nothing is thrown away: a cut group continues. Unbiased, some tokens
+ * Rounds as under {@link regenerate}, and cut groups continue with their tokens. Lengths are unbiased, some tokens are
  * off-policy.
  */
 const resume: TailRule = { onCut: 'keep', reservesTaken: reservesWithQuotas, form };
 
-/** The unfinished first, a few in each round: steady batches (APRIL; with reserved places and q* TailSieve). */
+/**
+ * APRIL: each round takes a few groups of the queue first, so batches are steady. TailSieve: also with reserved places
+ * and an adaptive number.
+ */
 const drip: TailRule = {
   onCut: 'keep',
   reservesTaken: ({ dripReserved, dripMode, domainQuotas }) =>
@@ -36,10 +42,11 @@ const drip: TailRule = {
       : { kind: 'short', take: Math.max(urgent, dripGroups), launch: launched },
 };
 
-/** CoPRIS: a fixed number of requests in flight, refilled at once; the unfinished of earlier rounds go first. */
+/** CoPRIS: a fixed number of requests is in flight, and groups of the queue go first. */
 const fixedConcurrency: TailRule = {
   onCut: 'keep',
-  // Taken groups may be more than a step needs: they compete with new groups, for places of their domains too.
+  // More groups may be taken than a step needs, so taken groups compete with new groups, also for places of their
+  // domains.
   reservesTaken: () => false,
   form: ({ remaining, launched }) => ({ kind: remaining === 0 ? 'long' : 'short', take: launched, launch: launched }),
 };

@@ -2,19 +2,19 @@ import type { RoundRules } from '@broomwagon/contracts';
 import { NEVER, pinStep } from '../tail';
 import { spread } from './spread';
 
-/** A group of a replay. Each of its samples has run for {@link clock} tokens, or is done. */
+/** A group of a replay. Each sample of the group has run for {@link clock} tokens, or is done. */
 export class ReplayedGroup {
-  /** Tokens of all samples when they are done. */
+  /** Tokens of all samples at their end. */
   total = 0;
   /** Tokens of all samples so far. */
   made = 0;
-  /** Tokens that its longest sample still has to generate. */
+  /** Tokens that the longest sample still has to generate. */
   left = 0;
-  /** Step of its first token that is kept. */
+  /** Step of the first kept token. */
   firstStep = 0;
   cuts = 0;
   pinStep = NEVER;
-  /** Step that trains it; 0 before. */
+  /** Step that trains the group; 0 before. */
   trainedIn = 0;
   private clock = 0;
   private draws = 0;
@@ -27,7 +27,10 @@ export class ReplayedGroup {
     this.begin(recordedShape(recorded));
   }
 
-  /** Runs for `tokens` tokens in a round of this step that does not accept it. Returns the tokens that it generates. */
+  /**
+   * Runs the group for `tokens` tokens, in a round of this step that does not accept the group. Returns the generated
+   * tokens.
+   */
   run(tokens: number, step: number): number {
     if (this.made === 0) this.firstStep = step;
     if (this.left > tokens) this.cuts += 1;
@@ -39,7 +42,9 @@ export class ReplayedGroup {
     return this.made - before;
   }
 
-  /** Throws its tokens away: each sample gets the length of a sibling, spread, but the same in each replay. */
+  /**
+   * Throws the tokens away. Each sample gets the length of a sample of the group, drawn in the same way in each replay.
+   */
   redraw(): void {
     const { id, recorded } = this;
     this.draws += 1;
@@ -59,7 +64,7 @@ interface Shape {
   longest: number;
 }
 
-/** Shapes by recorded lengths, because the same recorded groups are replayed many times. */
+/** Known shapes by recorded lengths, because the same groups are replayed many times. */
 const shapes = new WeakMap<readonly number[], Shape>();
 
 function recordedShape(lengths: readonly number[]): Shape {
@@ -84,7 +89,7 @@ export class ReplayedQueue {
     return { longtailGroups: this.groups.length, finishedGroups, pinnedGroups };
   }
 
-  /** Takes finished groups first, then groups that a bound pins to the step, then the others. */
+  /** Takes finished groups first, then groups that a bound pins to the step, then other groups. */
   take(step: number, count: number): { urgent: ReplayedGroup[]; others: ReplayedGroup[] } {
     const finished = this.groups.filter(({ left }) => left === 0);
     const pinned = this.groups.filter((group) => isPinned(group, step));
@@ -96,7 +101,7 @@ export class ReplayedQueue {
     return { urgent, others };
   }
 
-  /** Adds groups that a round of this step has cut. Groups taken from the queue keep their places before the others. */
+  /** Adds groups that a round of this step has cut. Groups that were taken from the queue return to its front. */
   add(step: number, taken: readonly ReplayedGroup[], fresh: readonly ReplayedGroup[], rules: RoundRules): void {
     for (const group of [...taken, ...fresh]) {
       const { cuts, firstStep } = group;

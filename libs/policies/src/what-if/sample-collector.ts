@@ -1,27 +1,27 @@
 import { idOfPart, type PoolEvent } from '@broomwagon/contracts';
 
-/** Samples of a job, as its events report them. */
+/** Samples of a job, from the events of the job. */
 export interface CollectedSamples {
   /** Lengths of the samples of each whole group, tokens, by group id; groups in the order of their submission. */
   groups: Map<string, number[]>;
   /** Samples of a whole group. */
   samples: number;
-  /** Number of groups of which some samples are unknown. */
+  /** Number of groups with unknown samples. */
   partialGroups: number;
-  /** Longest attempt that finished a sample, by round, tokens. */
+  /** Tokens of the longest attempt that finished a sample, by round. */
   longestTokens: Map<string, number>;
 }
 
 /** Collects the samples of one job from its events, in any order of groups. */
 export class SampleCollector {
   private readonly openedAtMs = new Map<string, number>();
-  /** Earliest time at which a sample of the group is known to have been queued, milliseconds since 1970. */
+  /** Earliest known time at which a sample of the group became pending, by group, milliseconds since 1970. */
   private readonly queuedAtMs = new Map<string, number>();
-  /** Lengths of each group by index of the sample; a sample that was generated again has its last length. */
+  /** Lengths by group, and by index of the sample. A sample that was generated again has its last length. */
   private readonly lengths = new Map<string, Map<number, number>>();
   private readonly longestTokens = new Map<string, number>();
 
-  /** @param maxGroups later groups are left out */
+  /** @param maxGroups maximum number of groups; later groups are left out */
   constructor(private readonly maxGroups = Infinity) {}
 
   add(event: PoolEvent): void {
@@ -39,7 +39,10 @@ export class SampleCollector {
     this.longestTokens.set(roundId, Math.max(this.longestTokens.get(roundId) ?? 0, event.attemptTokens));
   }
 
-  /** Events of earlier releases have no time of the queue: the opening of the round takes its place. */
+  /**
+   * Notes when the group became pending. Events of earlier releases lack this time, so the opening of the round is
+   * used.
+   */
   private see(groupId: string, event: { roundId: string; atMs: number; queuedAtMs?: number }): void {
     const queuedAtMs = event.queuedAtMs ?? this.openedAtMs.get(event.roundId) ?? event.atMs;
     this.queuedAtMs.set(groupId, Math.min(this.queuedAtMs.get(groupId) ?? Infinity, queuedAtMs));
@@ -65,5 +68,5 @@ function inOrder(lengths: ReadonlyMap<number, number>): number[] {
   return [...lengths].sort(([one], [other]) => one - other).map(([, tokens]) => tokens);
 }
 
-/** Compares names with numbers by value: p2 before p10. */
+/** Compares names, with numbers by value: p2 before p10. */
 const { compare: byName } = new Intl.Collator('en', { numeric: true });

@@ -1,4 +1,4 @@
-/** A whole number that looks random, from whole numbers (the mixing step of MurmurHash3). */
+/** Returns a whole number that looks random, from whole numbers (the mixing step of MurmurHash3). */
 export function spread(...parts: number[]): number {
   let hash = 0;
   for (const part of parts) {

@@ -8,18 +8,20 @@ export interface RecordedSamples {
   groups: readonly (readonly number[])[];
   groupsPerStep: number;
   /**
-   * Time of a round in which the slowest accepted sample generates `tokens`, and all samples together `madeTokens`, see
-   * `roundTime` and `loadedRoundTime`.
+   * Time of a round in which the longest accepted sample generates `tokens`, and all samples together generate
+   * `madeTokens` (`roundTime`, `loadedRoundTime`).
    */
   time(tokens: number, madeTokens: number): number;
-  /** First steps that are replayed and not counted: the long-tail queue is empty at their beginning. Default: 0. */
+  /**
+   * Number of first steps that are replayed and not counted, because the long-tail queue is still short. Default: 0.
+   */
   warmUpSteps?: number;
 }
 
-/** One policy, or a policy for each step, from 1. */
+/** One policy, or a function that returns the policy of a step (from 1). */
 export type ReplayedPolicy = FixedPolicy | ((step: number) => FixedPolicy);
 
-/** Means over the steps while there is new data, or over all steps if there are no such steps. Shares are 0 to 1. */
+/** Means over the steps with remaining new groups, or over all steps if there are no such steps. Shares are 0 to 1. */
 export interface WhatIfOutcome {
   /** All steps of the data set. */
   steps: number;
@@ -29,8 +31,8 @@ export interface WhatIfOutcome {
   tokensPerTime: number;
   offPolicyShare: number;
   /**
-   * Mean length of trained / of started samples, over all steps of the data set: before its end, the long ones are
-   * still in the queue. As in the ledger, a sample that is drawn again is started again.
+   * Mean length of trained samples / of started samples, over all steps of the data set, because long samples are in
+   * the queue until the end. As in the ledger, a sample that is generated again counts as started again.
    */
   lengthBias: number;
   wasteShare: number;
@@ -48,16 +50,16 @@ interface Sums {
 }
 
 /**
- * Replays recorded samples under another policy, with a new weight version in each step. The planner of production
- * forms the rounds, and the bounds of the policy pin groups as in production. All samples of a round generate at the
- * same speed from its beginning; places on servers, prefill and moves are not modelled (the laboratory does that). A
- * sample whose tokens are thrown away gets the length of any of its siblings.
+ * Replays recorded samples under another policy, with a new weight version in each step. {@link formRound} forms the
+ * rounds, and bounds pin groups as in real rounds. All samples of a round generate at the same speed from its
+ * beginning. Only the laboratory models servers, prefill and moves. A sample whose tokens are thrown away gets the
+ * length of a sample of the same group.
  */
 export function whatIf(recorded: RecordedSamples, policy: ReplayedPolicy): WhatIfOutcome {
   return toEnd(whatIfSteps(recorded, policy));
 }
 
-/** Runs without a stop. */
+/** Runs a generator to its end, and returns the result. */
 export function toEnd<Result>(steps: Generator<void, Result>): Result {
   for (;;) {
     const { done, value } = steps.next();
@@ -136,7 +138,7 @@ export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy
   return { steps: sums.steps, ...toOutcome(since(within ?? sums, before)), lengthBias, versionSpan };
 }
 
-/** Sums of the steps after `before`; of all steps if `before` is not before the end. */
+/** Returns the sums of the steps after `before`, or of all steps if there are none after `before`. */
 function since(end: Sums, before: Sums | undefined): Sums {
   if (before === undefined || before.steps >= end.steps) return end;
   const names = Object.keys(end) as (keyof Sums)[];

@@ -17,7 +17,7 @@ export const powerOfTwo: Policy = {
   branch: 'hash',
 };
 
-/** Draws one or two different servers by a hash of the acquireId; fewer when there are fewer. */
+/** Draws one or two different servers by a hash of the acquireId; fewer if there are not enough. */
 function draw<Server>(servers: readonly Server[], acquireId: string, draws: 1 | 2): Server[] {
   const left = [...servers];
   return Array.from({ length: Math.min(draws, left.length) }, (_, index) => {

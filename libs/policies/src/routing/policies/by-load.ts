@@ -4,7 +4,7 @@ export const leastInflight: Policy = { load: (server) => weighed(server.leases, 
 
 export const leastSessions: Policy = { load: (server) => weighed(server.sessions ?? 0, server.weight) };
 
-/** Tokens of one unit of load; a lease without contextTokens counts as many. */
+/** Tokens of one unit of load. A lease without contextTokens counts as one unit. */
 export const TOKENS_PER_LOAD = 256;
 
 export const leastTokens: Policy = {

@@ -13,17 +13,19 @@ export const consistentHash: Policy = {
   branch: 'hash',
 };
 
-/** The first 52 bits of SHA-1. */
+/** Returns the first 52 bits of the SHA-1 hash. */
 function computeHash(text: string): number {
   return Number.parseInt(createHash('sha1').update(text).digest('hex').slice(0, 13), 16);
 }
 
-/** Points of a server: at `computeHash('<serverId>#<index>')` for the indexes from 0. */
+/**
+ * Returns the number of points of a server, which are at `computeHash('<serverId>#<index>')` for the indexes from 0.
+ */
 function countPoints(weight: number): number {
   return Math.min(MAX_POINTS, Math.max(1, Math.floor(POINTS_PER_WEIGHT * weight + 0.5)));
 }
 
-/** Servers in the order in which their first points follow clockwise from the hash of the id. */
+/** Sorts servers by the distance of their nearest point, clockwise from the hash of the id. */
 export function clockwise<Server extends { serverId: string; weight: number }>(
   servers: readonly Server[],
   id: string,

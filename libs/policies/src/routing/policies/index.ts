@@ -4,7 +4,6 @@ import { leastInflight, leastSessions, leastTokens, roundRobin } from './by-load
 import { consistentHash } from './consistent-hash';
 import type { Policy } from './policy';
 
-/** Every policy. */
 export const POLICIES: Record<RoutingPolicy, Policy> = {
   'least-inflight': leastInflight,
   'least-tokens': leastTokens,
@@ -15,7 +14,7 @@ export const POLICIES: Record<RoutingPolicy, Policy> = {
   'power-of-two': powerOfTwo,
 };
 
-/** Orders servers by load; among equals by the time since they were last chosen, then by id. */
+/** Orders servers by load; among equals, the server that was chosen longest ago is first, then by id. */
 export function inOrder(servers: readonly SnapshotServer[], { load }: Policy): SnapshotServer[] {
   return servers.toSorted(
     (one, other) => load(one) - load(other) || one.chosen - other.chosen || (one.serverId < other.serverId ? -1 : 1),

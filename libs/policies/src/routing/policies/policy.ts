@@ -8,12 +8,12 @@ export interface PolicyRequest {
   groupId?: string;
 }
 
-/** A routing policy; its Lua in `libs/state/src/routing/policies` does the same. */
+/** A routing policy. `libs/state/src/routing/policies` has the same policy in Lua. */
 export interface Policy {
-  /** Load of a server: the lowest is first. */
+  /** Load of a server. The server with the lowest load is first. */
   load(server: SnapshotServer): number;
   /**
-   * Chooses a server instead of the order of the loads.
+   * Chooses a server; absent: the first server in the order of loads is chosen.
    *
    * @param withRoom servers with room, in the order of the policy
    */
@@ -29,7 +29,7 @@ export interface Policy {
 /** Load above which all loads count as equal: 2^20. */
 const HIGHEST_LOAD = 2 ** 20;
 
-/** Amount per weight, in whole units. */
+/** Returns amount / weight in whole units. */
 export function weighed(amount: number, weight: number): number {
   return Math.min(HIGHEST_LOAD, Math.floor(amount / weight));
 }
