@@ -1,7 +1,7 @@
 import type { components } from './openapi.gen';
 
 type Problem = components['schemas']['Problem'];
-/** Failure without a problem of the API: no reply, no reply in time, or a reply of another program. */
+/** Failure without problem details of admin-api: no reply, no reply in time, or a reply of another program. */
 type FailureCode = 'UNREACHABLE' | 'TIMED_OUT' | 'UNEXPECTED_REPLY';
 
 interface Details {
@@ -50,7 +50,10 @@ export class AdminApiError extends Error {
     return this.message;
   }
 
-  /** A reply whose status is no success: problem details (RFC 9457), or the reply of another program, e.g. a proxy. */
+  /**
+   * Builds the error of a reply without success: problem details (RFC 9457), or a reply of another program, e.g. a
+   * proxy.
+   */
   static ofReply({ status, url }: Response, body: unknown): AdminApiError {
     if (!isProblem(body)) {
       const reason = `${url} answered ${status}, not with problem details of Broomwagon`;
@@ -60,7 +63,7 @@ export class AdminApiError extends Error {
     return new AdminApiError({ ...problem, reason, requestId, status });
   }
 
-  /** A call without a reply that can be read. */
+  /** Builds the error of a call without a readable reply. */
   static ofFailure(cause: unknown): AdminApiError {
     if (cause instanceof AdminApiError) return cause;
     const { name, message, cause: inner } = cause as Error;

@@ -17,15 +17,15 @@ export interface AdminClientOptions {
 }
 
 const TIMEOUT_MS = 30_000;
-/** A timer has 31 bits. */
+/** Maximum of a timer, which has 31 bits. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
-/** Repeats of a read that was answered 429. */
+/** Maximum repeats of a read that is answered 429. */
 const MAX_REPEATS = 4;
-/** A longer `Retry-After` is not waited for, milliseconds. */
+/** Longest `Retry-After` that a repeat waits for, milliseconds. */
 const LONGEST_PAUSE_MS = 5_000;
 const STREAM_TYPES = /^(text\/event-stream|application\/x-ndjson)/;
 
-/** A client of the routes of docs/protocol/openapi.json. It runs in Node and in browsers. */
+/** Creates a client of the routes of docs/protocol/openapi.json, for Node and browsers. */
 export function createAdminClient({ url, token, timeoutMs = TIMEOUT_MS }: AdminClientOptions): AdminClient {
   return createClient<paths>({
     baseUrl: url,
@@ -35,8 +35,8 @@ export function createAdminClient({ url, token, timeoutMs = TIMEOUT_MS }: AdminC
 }
 
 /**
- * The body of a reply.
- * @throws AdminApiError for every reply that is no success, and when there is no reply
+ * Returns the body of a reply.
+ * @throws AdminApiError for every reply without success, and if there is no reply
  */
 export async function readData<Data>(
   call: Promise<{ data?: Data; error?: unknown; response: Response }>,
@@ -49,8 +49,8 @@ export async function readData<Data>(
 }
 
 /**
- * The pages of a list.
- * @param read returns the page after a cursor; undefined: the first page
+ * Iterates over the pages of a list.
+ * @param read returns the page after a cursor, or the first page for an undefined cursor
  */
 export async function* iteratePages<Page extends { cursor?: string | number }>(
   read: (cursor: Page['cursor']) => Promise<Page>,
@@ -80,9 +80,9 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
- * Sends a request, and again a few times when a read is answered 429. Before the deadline a stream has started, and
- * every other reply is whole. A signal of `AbortSignal.timeout`, or of a second `Request`, is not used: when nothing
- * else holds it, it is collected as garbage and never fires.
+ * Sends a request, and repeats a read that is answered 429. The timeout ends when a stream has started, or when another
+ * reply is complete. The signals of `AbortSignal.timeout` and of a second `Request` are not used, because garbage
+ * collection may remove such a signal before it fires.
  */
 async function send(request: Request, timeoutMs: number): Promise<Response> {
   const control = new AbortController();
@@ -108,7 +108,7 @@ async function send(request: Request, timeoutMs: number): Promise<Response> {
   }
 }
 
-/** Returns the reply with its whole body, once the body has arrived. */
+/** Waits for the whole body of a reply, and returns the reply with this body. */
 async function whole(response: Response): Promise<Response> {
   const body = response.body === null ? null : await response.arrayBuffer();
   return Object.defineProperty(new Response(body, response), 'url', { value: response.url });

@@ -2,7 +2,7 @@ import { type AdminClient, readData, pause, type Schemas } from './admin-client'
 import { AdminApiError } from './admin-api-error';
 import type { operations } from './openapi.gen';
 
-/** An event of a pool with its place in the stream. */
+/** An event of a pool, with its position in the stream. */
 export interface StreamedEvent {
   id: string;
   event: Schemas['PoolEvent'];
@@ -11,27 +11,27 @@ export interface StreamedEvent {
 export interface EventsOptions {
   /** Filter of the events; absent: all events. */
   query?: operations['eventStream']['parameters']['query'];
-  /** Begins after this event; absent: with the next one. */
+  /** Id of the event after which the stream begins; absent: the stream begins with the next event. */
   lastId?: string;
-  /** Ends after the events that are stored now; without it, the stream continues with new events. */
+  /** True: the stream ends after the events that are stored now. Otherwise the stream continues with new events. */
   once?: boolean;
-  /** Called when a connection is open: after the first time, or after failures, events come again. */
+  /** Called whenever a connection is open, also after failures. */
   onOpen?(): void;
   /** Ends the stream. */
   signal?: AbortSignal;
 }
 
-/** admin-api sends a comment every 15 s; a stream without a byte for this long is dead, milliseconds. */
+/** Silence after which a stream is dead, milliseconds. admin-api sends a comment every 15 s. */
 const SILENT_MS = 40_000;
-/** Connections in sequence that bring nothing before the stream is given up. */
+/** Number of consecutive connections without an event after which the stream fails. */
 const MAX_FAILURES = 10;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 
 /**
- * The events of a pool. A connection that breaks or ends is opened again after the last event, so that none is missed
- * or repeated. Ends when `signal` aborts.
- * @throws AdminApiError that a repeat does not mend, or the last one after ten connections in sequence have failed
+ * Iterates over the events of a pool. After the end of a connection, the next connection begins after the last event,
+ * so that no event is missed or repeated. Ends when `signal` aborts.
+ * @throws AdminApiError that is not retryable, or the error of the last of ten consecutive failed connections
  */
 export async function* iterateEvents(
   client: AdminClient,
@@ -66,8 +66,8 @@ export async function* iterateEvents(
 }
 
 /**
- * The text of a reply as it arrives (`parseAs: 'stream'`). Ends when `signal` aborts.
- * @throws AdminApiError TIMED_OUT when nothing comes for 40 s, UNREACHABLE when the connection breaks
+ * Iterates over the text of a reply while the text arrives (`parseAs: 'stream'`). Ends when `signal` aborts.
+ * @throws AdminApiError TIMED_OUT after 40 s without a byte, UNREACHABLE if the connection breaks
  */
 export async function* decodeText(
   body: ReadableStream<Uint8Array>,
@@ -101,8 +101,8 @@ async function beforeDeadline<Result>(read: Promise<Result>): Promise<Result> {
 }
 
 /**
- * Server-sent events as admin-api writes them: each has one line of each field. A stream that begins with the next
- * event has an id without an event first: its place. The comment `live` follows the last stored event.
+ * Parses server-sent events as admin-api writes them, with one line for each field. A stream that begins with the next
+ * event first has an id without an event, which is its position. The comment `live` follows the last stored event.
  */
 async function* parse(chunks: AsyncIterable<string>): AsyncGenerator<Partial<StreamedEvent> & { isLive?: true }, void> {
   let rest = '';

@@ -29,15 +29,15 @@ export class MessagingConnection {
   private reason: Error | undefined;
   /** Called when the link to a server is up again. */
   onReconnect: () => void = () => undefined;
-  /** Permissions that NATS has refused to this user. */
+  /** Subjects that NATS has refused to this user. */
   readonly refusals: Refusals;
-  /** Replies to requests on this connection that no service has sent. */
+  /** Foreign replies to requests on this connection. */
   readonly foreignReplies = new ForeignReplies();
-  /** Id of this process among the replicas of its queue group; part of a subject. */
+  /** Id of this process among the replicas of its service, and a token of subjects. */
   readonly replicaId = randomBytes(6).toString('hex');
   /** Headers of all replies of this process. */
   readonly replicaHeaders = makeHeaders();
-  /** Resolves when the connection is closed and does not reconnect, with the error that closed it, if there is one. */
+  /** Resolves when the connection is closed for good, with the error that has closed the connection, if any. */
   readonly closedForGood: Promise<Error | undefined>;
   private readonly log: LinkLog;
   private readonly probe: LinkProbe;
@@ -67,41 +67,44 @@ export class MessagingConnection {
     void this.watchStatus();
   }
 
-  /** First part of the inboxes that requests on this connection use. */
+  /** First part of the inboxes of requests on this connection. */
   get inboxPrefix(): string | undefined {
     return this.config.inboxPrefix;
   }
 
   /**
-   * Resolves, with the reason, when NATS has refused credentials of the environment for two minutes: only a restart of
-   * the process brings others.
+   * Resolves, with the reason, when NATS has refused credentials of the environment for two minutes. Only a restart of
+   * the process reads other credentials.
    */
   get needsRestart(): Promise<BroomwagonError> {
     return this.log.needsRestart;
   }
 
-  /** True while the link to a server is up; false while it reconnects or is closed. */
+  /** True while the link to a server is up; false during a reconnect, and after the close. */
   isConnected(): boolean {
     return this.connected && !this.nats.isClosed();
   }
 
-  /** Why there is no link to a server, for readiness; undefined while there is one. */
+  /** Returns why there is no link to a server, for readiness; undefined while the link is up. */
   problem(): string | undefined {
     if (this.isConnected()) return undefined;
     return this.log.refusal ?? 'not connected';
   }
 
-  /** Warning for readiness: the link works now, but not for every call; undefined if nothing is known. */
+  /** Returns a warning for readiness: why some calls fail although the link works; undefined if no reason is known. */
   warning(): string | undefined {
     return this.payloadWarning ?? this.foreignReplies.warning();
   }
 
-  /** True when nothing will ever reconnect. */
+  /** True if the connection is closed for good. */
   isClosed(): boolean {
     return this.nats.isClosed();
   }
 
-  /** Sends buffered messages, finishes subscriptions and closes; at once when the link is down. Never throws. */
+  /**
+   * Closes the connection, after buffered messages are sent and subscriptions are finished if the link is up. Never
+   * throws.
+   */
   async drain(deadlineMs = 5_000): Promise<void> {
     if (this.nats.isClosed()) return;
     if (this.connected) {
@@ -110,7 +113,7 @@ export class MessagingConnection {
     await this.close();
   }
 
-  /** Closes at once. */
+  /** Closes the connection at once. */
   async close(): Promise<void> {
     await this.nats.close().catch(() => undefined);
   }
@@ -151,7 +154,7 @@ export class MessagingConnection {
     }
   }
 
-  /** Logs once that NATS refuses bodies that the protocol allows. */
+  /** Logs, once for each limit, that NATS refuses bodies that the protocol allows. */
   private checkMaxPayload(): void {
     const maxBytes = this.nats.info?.max_payload ?? Infinity;
     const warning =
@@ -165,9 +168,8 @@ export class MessagingConnection {
 }
 
 /**
- * Connects to NATS; afterwards the connection reconnects for ever.
- * Until `startDeadlineMs` a server that is not up yet is tried again; wrong credentials, and a failed TLS
- * handshake, fail at once, and the error names the setting.
+ * Connects to NATS; afterwards the connection reconnects for ever. A server that is not up yet is tried again until
+ * `startDeadlineMs`. Wrong credentials, or a failed TLS handshake, fail at once with an error that names the setting.
  * @throws BroomwagonError UNAVAILABLE
  */
 export async function connectNats(config: NatsConfig): Promise<MessagingConnection> {
@@ -178,13 +180,13 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
   for (;;) {
     try {
       const attemptMs = Math.max(100, Math.min(first.dialTimeoutMs(), deadline - Date.now()));
-      // Counts the dial: the pace of the first connection gives each dial more time, and has no pauses.
+      // The call counts the dial, so that the next dial of the first connection has more time. This pace has no pauses.
       first.nextWaitMs(0);
       const pace = new ReconnectPace(servers, config.reconnectWaitMs ?? 500);
       const paced: ConnectionOptions = { ...options, timeout: attemptMs };
       let nats: NatsConnection | undefined;
       paced.reconnectDelayHandler = () => {
-        // nats.js calls this before each dial, and again after the wait; during the first connection it has no pauses.
+        // nats.js calls this handler before each dial, and again after the wait. The first connection has no pauses.
         if (nats === undefined) return 0;
         pace.setServers(listAddresses(nats).length);
         setDialTimeout(nats, pace.dialTimeoutMs());
@@ -213,7 +215,9 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
   }
 }
 
-/** Why the user may not read replies, or why that is not known in time; undefined if it may. */
+/**
+ * Returns why the user may not read replies, or why this is not known in time; undefined if the user may read replies.
+ */
 async function inboxRefusal(nats: NatsConnection, prefix: string | undefined, timeoutMs: number) {
   let refusal: Error | undefined;
   const subscription = nats.subscribe(createInbox(prefix), { callback: (error) => (refusal = error ?? undefined) });

@@ -1,8 +1,8 @@
 import { OPERATIONS, buildPattern, type OperationName } from '@broomwagon/contracts';
 
 /**
- * Asserts at boot that every operation an app owns has a handler (the transport refuses a second one), and that it
- * answers no other app's. Subjects outside the table (commands to one worker) are not checked.
+ * Checks at the start that an app handles every operation that it owns, and no operation of another app. The transport
+ * refuses a second handler. Subjects that are no operations (commands to one worker) are not checked.
  * @throws Error naming all faults
  */
 export function assertHandlersComplete(app: string, registeredPatterns: readonly string[]): void {

@@ -10,16 +10,16 @@ import {
   type NatsConfig,
 } from './nats-options';
 
-/** Time after a loss until the first check for a refusal: most outages are over by then, milliseconds. */
+/** Time after a loss until the first explanation, milliseconds. Most outages are shorter. */
 const FIRST_EXPLANATION_MS = 3_000;
 /** Time that a dial for an explanation may take, milliseconds. */
 const DIAL_TIMEOUT_MS = 10_000;
-/** Explanations in a row that credentials of the environment are refused, until the process should end. */
+/** Consecutive explanations with refused credentials of the environment after which the process should end. */
 const MAX_REFUSED = 3;
 
 /**
- * The log of one link to NATS: a line when it is lost, a line when it is restored, and between them once a minute why
- * NATS refuses it. nats.js does not report why its dials fail, so an explanation dials once itself.
+ * Logs when the link to NATS is lost and restored, and once a minute between, why NATS refuses the link. An explanation
+ * dials once itself, because nats.js does not report why its dials fail.
  */
 export class LinkLog {
   private readonly logger = new Logger('Nats');
@@ -43,19 +43,19 @@ export class LinkLog {
     this.everyMs = config.explainEveryMs ?? 60_000;
   }
 
-  /** Notes an error that NATS sent: the cause of a loss that follows, or the answer to a dial after a loss. */
+  /** Notes an error that NATS has sent: the cause of the next loss, or the answer to a dial after a loss. */
   noteError(error: Error): void {
     this.cause ??= `NATS ended it: ${error.message}`;
     this.answer = error;
   }
 
-  /** Notes that pings were not answered; an error that NATS sent before is the better cause. */
+  /** Notes that pings were not answered. An earlier error of NATS stays the cause. */
   noteSilence(): void {
     this.cause ??= 'it did not answer pings';
   }
 
   /**
-   * Notes that an address is dialed now, so a dial before this one has failed.
+   * Notes that an address is dialed now, so the previous dial has failed.
    * @param isAnnounced servers of the cluster have announced the address, and NATS_URL does not name it
    */
   noteDial(address: string, isAnnounced: boolean): void {
@@ -63,7 +63,7 @@ export class LinkLog {
     this.dialed = { address, isAnnounced };
   }
 
-  /** Logs that the link is lost, once for each loss. */
+  /** Logs the loss of the link, once for each loss. */
   begin(server: string): void {
     if (this.lostAtMs !== undefined) return;
     this.lostAtMs = performance.now();
@@ -74,7 +74,7 @@ export class LinkLog {
     this.explainLater(Math.min(FIRST_EXPLANATION_MS, this.everyMs));
   }
 
-  /** Logs that the link is restored. */
+  /** Logs the return of the link. */
   end(server: string): void {
     if (this.lostAtMs === undefined) return;
     const lostMs = Math.round(performance.now() - this.lostAtMs);
@@ -88,7 +88,7 @@ export class LinkLog {
     this.stop();
   }
 
-  /** Ends explanations: the link is up, or closed for good. */
+  /** Ends the explanations, because the link is up or closed for good. */
   stop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
@@ -119,7 +119,7 @@ export class LinkLog {
     this.explainLater(this.everyMs);
   }
 
-  /** Dials once. @returns why that failed */
+  /** Dials once. @returns why the dial failed; undefined for success */
   private async dial(): Promise<Error | undefined> {
     try {
       const nats = await connect({ ...connectionOptions(this.config), reconnect: false, timeout: DIAL_TIMEOUT_MS });
@@ -131,7 +131,10 @@ export class LinkLog {
   }
 }
 
-/** nats.js fails a dial with a time-out when a server refuses it for another reason than its credentials. */
+/**
+ * Explains an error that NATS has sent. nats.js reports only a time-out when a server refuses a dial for another reason
+ * than credentials.
+ */
 function explainAnswer(answer: Error | undefined): string | undefined {
   return answer && (refusalAdvice(answer) ?? `it refuses the connection (${answer.message})`);
 }

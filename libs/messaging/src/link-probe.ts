@@ -2,11 +2,14 @@ import { connect } from 'node:net';
 
 /** Interval of probes while no server takes connections, milliseconds. */
 const INTERVAL_MS = 2_000;
-/** Interval after a probe that a server has taken, milliseconds: a login was refused, and NATS with TLS logs probes. */
+/**
+ * Interval of probes while a server takes connections and refuses the login, milliseconds. The interval is long,
+ * because NATS with TLS logs each probe.
+ */
 const TAKEN_INTERVAL_MS = 10_000;
-/** A server that takes longer is busy: only the dials themselves wait for it. */
+/** Longest wait for the greeting of a server. A slower server is busy, and only real dials wait for it. */
 const ANSWER_TIMEOUT_MS = 2_000;
-/** Maximum length of a greeting: a program that sends more is no NATS server. */
+/** Maximum length of a greeting. A program that sends more is no NATS server. */
 const MAX_GREETING_BYTES = 65_536;
 
 /** Address on which a server listens. */
@@ -16,7 +19,7 @@ export interface ListenAddress {
 }
 
 /**
- * Notices that a server of a lost link takes connections again, while the next dial is up to ten seconds away. NATS
+ * Notices that a server of a lost link takes connections again, because the next dial may be ten seconds away. NATS
  * greets each connection before TLS and the login, so a probe costs a server one accepted connection.
  */
 export class LinkProbe {
@@ -24,20 +27,20 @@ export class LinkProbe {
 
   /**
    * @param listAddresses the addresses to try
-   * @param onTaken called after each probe that a server has taken
+   * @param onTaken called after each probe whose connection a server takes
    */
   constructor(
     private readonly listAddresses: () => readonly ListenAddress[],
     private readonly onTaken: () => void,
   ) {}
 
-  /** Starts probing when the link is lost; nothing changes if it has started. */
+  /** Starts the probes after the link is lost, if they have not started. */
   begin(): void {
     if (this.timer !== undefined) return;
     this.later(INTERVAL_MS);
   }
 
-  /** Ends: the link is up, or closed for good. */
+  /** Ends the probes, because the link is up or closed for good. */
   stop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
@@ -58,8 +61,8 @@ export class LinkProbe {
 }
 
 /**
- * Whether a NATS server takes a connection to the address, and bytes pass both ways: it greets the connection without
- * an error, as when it has no room for another, and closes it once this end is closed.
+ * Whether a NATS server takes connections at the address, and bytes pass both ways. The server must send a greeting
+ * without an error (for example of a full server), and close the connection after this end is closed.
  */
 function isTaken({ hostname: host, port }: ListenAddress): Promise<boolean> {
   return new Promise((resolve) => {

@@ -1,6 +1,6 @@
 import { type ConnectionOptions, ErrorCode, type NatsConnection, NatsError, type ServerInfo } from 'nats';
 
-/** Fields of a connection of nats.js that its types do not show. */
+/** Fields of a connection of nats.js that are not in its types. */
 interface Internals {
   options: ConnectionOptions;
   protocol: {
@@ -22,32 +22,32 @@ interface Address {
 
 const toInternals = (nats: NatsConnection) => nats as unknown as Internals;
 
-/** Sets how long each further dial may take, milliseconds: nats.js reads the option at each dial. */
+/** Sets the maximum duration of further dials, milliseconds. nats.js reads the option at each dial. */
 export function setDialTimeout(nats: NatsConnection, timeoutMs: number): void {
   toInternals(nats).options.timeout = timeoutMs;
 }
 
-/** The last error that NATS sent, if there is one. */
+/** Returns the last error that NATS has sent, if any. */
 export function getLastError(nats: NatsConnection): Error | undefined {
   return toInternals(nats).protocol.lastError;
 }
 
-/** The addresses that a lost connection dials in turn. */
+/** Returns the addresses that a lost connection dials in turn. */
 export function listAddresses(nats: NatsConnection): readonly { hostname: string; port: number }[] {
   return toInternals(nats).protocol.servers.getServers();
 }
 
 /**
- * Makes nats.js dial the next address at once, or not before the wait of its handler is over: nats.js adds the wait to
- * the time at which it has dialed the address last.
+ * Lets nats.js dial the next address at once, or only after the wait that its handler returns. nats.js adds that wait
+ * to the time of the last dial of the address.
  */
 export function allowDial(nats: NatsConnection, isAllowed: boolean): void {
   for (const server of toInternals(nats).protocol.servers.getServers()) server.lastConnect = isAllowed ? 0 : Date.now();
 }
 
 /**
- * Fails a dial whose connection was closed before NATS answered the first ping: nats.js would wait for the answer until
- * the dial times out.
+ * Fails a dial if its connection was closed before NATS has answered the first ping. nats.js would wait until the dial
+ * times out.
  */
 export function failClosedDial(nats: NatsConnection): void {
   const { protocol } = toInternals(nats);

@@ -2,14 +2,14 @@ import { NO_TLS_ADVICE, tlsAdvice, type TlsSettings } from '@broomwagon/contract
 import { credsAuthenticator, ErrorCode, nkeyAuthenticator, type ConnectionOptions } from 'nats';
 import { RereadFile } from './reread-file';
 
-/** How to reach NATS. One kind of credentials at most is expected. */
+/** Address of NATS, credentials of at most one kind, and times. */
 export interface NatsConfig {
   /**
-   * One or more addresses separated by commas, e.g. `nats://127.0.0.1:4222`; `user:password@` is understood. When one
-   * begins with `tls://`, nothing is ever sent to a server without TLS.
+   * Addresses, separated by commas, e.g. `nats://127.0.0.1:4222`, optionally with `user:password@`. If one address
+   * begins with `tls://`, all connections use TLS.
    */
   url: string;
-  /** Shown in the server's connection list. */
+  /** Name in the list of connections of NATS. */
   name?: string;
   user?: string;
   password?: string;
@@ -18,31 +18,33 @@ export interface NatsConfig {
   nkeySeed?: string;
   /** Path of a `.creds` file, which is read again for each connection. */
   credsFile?: string;
-  /** How TLS is spoken, for `tls://`. nats.js reads its properties for each connection. */
+  /** Options of TLS, for `tls://`. nats.js reads these properties for each connection. */
   tls?: TlsSettings;
   /** First part of the inboxes of this client; default `_INBOX`. */
   inboxPrefix?: string;
-  /** How long the first connection may take before the start fails. Default 10,000. */
+  /** Maximum duration of the first connection, milliseconds; then the start fails. Default 10,000. */
   startDeadlineMs?: number;
-  /** Pause before the second attempt to reconnect, doubled to 10,000; the attempts never end. Default 500. */
+  /**
+   * Pause before the second attempt to reconnect, milliseconds, doubled up to 10,000. Attempts never end. Default 500.
+   */
   reconnectWaitMs?: number;
-  /** Silence after which a link is cut and dialed again, although pings were sent, milliseconds. Default 5,000. */
+  /** Time without an answer to pings after which a link is cut and dialed again, milliseconds. Default 5,000. */
   silenceMs?: number;
-  /** Dials only the addresses of `url`, and no addresses that a cluster announces. */
+  /** True: only the addresses of `url` are dialed, and no addresses that a cluster announces. */
   ignoreClusterUpdates?: boolean;
-  /** How often a refused connection is explained in the log, milliseconds. Default 60,000. */
+  /** Interval of explanations of a refused connection in the log, milliseconds. Default 60,000. */
   explainEveryMs?: number;
 }
 
 const DEFAULT_SILENCE_MS = 5_000;
-/** Pings without an answer after which a link is dead. */
+/** Number of pings without an answer after which a link is dead. */
 const MAX_UNANSWERED_PINGS = 2;
 
-/** Options for nats.js. The attempts to reconnect never end. */
+/** Builds the options for nats.js. */
 export function connectionOptions(config: NatsConfig): ConnectionOptions {
   const addresses = config.url.split(',').map((address) => splitAddress(address.trim()));
   const login = addresses.find((address) => address.user !== undefined);
-  // NATS reads addresses so: `secret@host` is a token, `user:password@host` are both.
+  // As in NATS, `secret@host` has a token, and `user:password@host` has a user and a password.
   const token = login !== undefined && login.password === undefined ? login.user : undefined;
   return {
     servers: addresses.map((address) => address.host),
@@ -52,20 +54,20 @@ export function connectionOptions(config: NatsConfig): ConnectionOptions {
     pass: config.password ?? login?.password,
     token: config.token ?? token,
     authenticator: buildAuthenticator(config),
-    // nats.js takes no notice of the scheme of an address.
+    // nats.js ignores the scheme of an address.
     tls: /(^|,)\s*tls:/i.test(config.url) ? (config.tls ?? {}) : undefined,
-    // A connection that gave up leaves a process alive with no subscriptions, so it never gives up.
+    // The attempts never end, because a process without a connection would stay alive without subscriptions.
     maxReconnectAttempts: -1,
     ignoreAuthErrorAbort: true,
     pingInterval: Math.ceil((config.silenceMs ?? DEFAULT_SILENCE_MS) / (MAX_UNANSWERED_PINGS + 1)),
     maxPingOut: MAX_UNANSWERED_PINGS,
     ignoreClusterUpdates: config.ignoreClusterUpdates,
-    // An Error object per request is made only for nicer stacks and doubles the cost of a request.
+    // An Error object for each request only improves stack traces, and doubles the cost of a request.
     noAsyncTraces: true,
   };
 }
 
-/** True if new credentials can come while the process runs; credentials of the environment are read at its start. */
+/** True if credentials may change while the process runs. Credentials of the environment are read only at the start. */
 export function canCredentialsChange(config: NatsConfig): boolean {
   return config.credsFile !== undefined || connectionOptions(config).tls !== undefined;
 }
@@ -83,13 +85,14 @@ function buildAuthenticator(config: NatsConfig): ConnectionOptions['authenticato
     try {
       return authenticate(nonce);
     } catch {
-      // An authenticator that throws closes the connection for good. NATS refuses this dial; the next reads the file.
+      // An authenticator that throws would close the connection for good. NATS refuses this dial, and the next dial
+      // reads the file again.
       return undefined;
     }
   };
 }
 
-/** Why NATS lets this client not in, and the setting to change; undefined if another attempt may succeed. */
+/** Returns why NATS refuses this client, and the setting to change; undefined if another attempt may succeed. */
 export function refusalAdvice(error: unknown): string | undefined {
   const { code, message = '' } = error as { code?: string; message?: string };
   switch (code) {
@@ -110,7 +113,7 @@ export function refusalAdvice(error: unknown): string | undefined {
   }
 }
 
-/** True for a refusal of the credentials themselves. */
+/** True if NATS has refused the credentials. */
 export function isCredentialsRefusal(error: unknown): boolean {
   const { code } = error as { code?: string };
   return code === ErrorCode.AuthorizationViolation || code === ErrorCode.AuthenticationExpired;
@@ -136,7 +139,7 @@ function splitAddress(address: string): Address {
   };
 }
 
-/** An address for logs and errors. */
+/** Masks the credentials in addresses, for logs and errors. */
 export function withoutCredentials(url: string): string {
   return url.replace(/\/\/[^@/,]*@/g, '//***@');
 }

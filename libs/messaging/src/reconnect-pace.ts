@@ -1,17 +1,17 @@
 const MAX_PAUSE_MS = 10_000;
 const FIRST_DIAL_TIMEOUT_MS = 2_000;
 const MAX_DIAL_TIMEOUT_MS = 20_000;
-/** Time after which a pause is checked again: a server that answers ends it, milliseconds. */
+/** Interval of checks whether a pause has ended, milliseconds. */
 const CHECK_MS = 100;
 
 /**
- * Pauses between dials of one lost connection, and how long each dial may take. Both grow: many clients that dial a
- * busy server at the same time, and give each dial too little time, keep it busy with handshakes and never connect.
+ * Computes pauses between dials of a lost connection, and timeouts of dials. Both times grow. Otherwise many clients
+ * could keep a busy server busy with handshakes that time out, and never connect.
  */
 export class ReconnectPace {
   private dials = 0;
   private roundBeganAtMs = -Infinity;
-  /** Minimum time between the beginnings of this round and the next; undefined until it is drawn. */
+  /** Minimum time from the beginning of this round to the next; undefined until drawn. */
   private pauseMs: number | undefined;
 
   /**
@@ -25,14 +25,14 @@ export class ReconnectPace {
     private readonly random: () => number = Math.random,
   ) {}
 
-  /** Sets the number of addresses: a cluster announces others. */
+  /** Sets the number of addresses, which changes when a cluster announces addresses. */
   setServers(servers: number): void {
     this.servers = Math.max(1, servers);
   }
 
   /**
-   * Returns 0 if the next address is to be dialed now, which counts as a dial, else the time after which to ask again,
-   * milliseconds. Rounds begin at most 10,000 ms apart, with jitter.
+   * Returns 0 if the next address is to be dialed now, and counts the dial; otherwise the time until the next call,
+   * milliseconds. Pauses of rounds are at most 10,000 ms, with jitter.
    */
   nextWaitMs(nowMs: number): number {
     if (this.dials % this.servers === 0) {
@@ -47,18 +47,18 @@ export class ReconnectPace {
     return 0;
   }
 
-  /** Ends the pause: a server has started to answer. */
+  /** Ends the pause, because a server answers. */
   endPause(): void {
     this.pauseMs = 0;
   }
 
-  /** Begins again, after a connection. */
+  /** Starts again with short times, after a connection. */
   reset(): void {
     this.dials = 0;
     this.pauseMs = undefined;
   }
 
-  /** How long the next dial may take until NATS has answered its first ping, milliseconds: 2,000 to 20,000. */
+  /** Returns the maximum duration of the next dial, up to the answer to its first ping: 2,000 to 20,000 ms. */
   dialTimeoutMs(): number {
     return Math.min(MAX_DIAL_TIMEOUT_MS, FIRST_DIAL_TIMEOUT_MS * 2 ** this.round());
   }

@@ -2,19 +2,19 @@ import { Logger } from '@nestjs/common';
 import { BroomwagonError } from '@broomwagon/contracts';
 import type { NatsError } from 'nats';
 
-/** Operation that NATS does not permit, `publish` or `subscription`, and its subject. */
+/** A refused operation (`publish` or `subscription`) and its subject. */
 type Refused = NonNullable<NatsError['permissionContext']>;
 
 const LOG_AGAIN_MS = 60_000;
-/** Distinct subjects that are logged within that time; replies have very many. */
+/** Maximum subjects that are logged within `LOG_AGAIN_MS`, because replies have very many subjects. */
 const MAX_LOGGED = 20;
 
 /**
- * Refusals of NATS to the user of one connection. NATS reports them later than the call that published or subscribed,
- * and does not end the connection.
+ * Permissions that NATS has refused to the user of one connection. NATS reports a refusal after the publish or
+ * subscribe has returned, and keeps the connection.
  */
 export class Refusals {
-  /** First subscription that was refused: its users do not work until the process is restarted. */
+  /** Error of the first refused subscription. Its handlers get no messages until the process is restarted. */
   subscription: BroomwagonError | undefined;
   private readonly logger = new Logger('Nats');
   private readonly listeners: ((subject: string, error: BroomwagonError) => void)[] = [];
@@ -30,8 +30,8 @@ export class Refusals {
   }
 
   /**
-   * Notes and logs a refusal, the same subject once a minute. @returns the error for callers that wait for the
-   * subscription
+   * Notes a refusal, and logs it once a minute for each subject.
+   * @returns the error for callers that wait for the subscription
    */
   note({ operation, subject }: Refused): BroomwagonError {
     const error = new BroomwagonError(

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
 
 /**
- * A file with credentials, read again for each connection: operators, cert-manager and the Vault agent replace such
- * files while a service runs. While the file cannot be read, its last content is used, with a warning.
+ * A file with credentials, which is read again for each connection, because operators, cert-manager or the Vault agent
+ * replace such files while a service runs. While the file cannot be read, its last content is used, with a warning.
  */
 export class RereadFile {
   private readonly logger = new Logger('Credentials');

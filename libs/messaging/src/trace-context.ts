@@ -12,7 +12,7 @@ import {
 } from '@opentelemetry/api';
 import type { MsgHdrs } from 'nats';
 
-/** Whether this process exports traces: set once, by libs/platform. While it is false, tracing costs nothing. */
+/** Whether this process exports traces, set once by libs/platform. Without traces, tracing costs nothing. */
 export const tracing = { isOn: false };
 
 const tracer = trace.getTracer('broomwagon');
@@ -22,7 +22,7 @@ const getter: TextMapGetter<MsgHdrs> = {
 };
 const setter: TextMapSetter<MsgHdrs> = { set: (carrier, key, value) => carrier.set(key, value) };
 
-/** Handles a message as a span of the trace that its headers name, or of a new trace. */
+/** Handles a message as a span of the trace in its headers, or of a new trace. */
 export function inMessageSpan<T>(headers: MsgHdrs | undefined, pattern: string, work: () => Promise<T>): Promise<T> {
   if (!tracing.isOn) return work();
   const parent = headers === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, headers, getter);
@@ -36,9 +36,8 @@ export function inRequestSpan<T>(subject: string, work: () => Promise<T>): Promi
 }
 
 /**
- * Runs work as a span of a trace that began elsewhere.
- * @param traceparent result of {@link activeTraceparent}; without it the span belongs to the active trace, if there is
- *   one
+ * Runs work as a span of a trace that another process or call has started.
+ * @param traceparent result of {@link activeTraceparent}; undefined: the active trace, if there is one
  */
 export function inSpan<T>(
   traceparent: string | undefined,
@@ -52,7 +51,7 @@ export function inSpan<T>(
   return runInSpan(parent, SpanKind.INTERNAL, name, attributes, work);
 }
 
-/** The active trace as a W3C `traceparent`, to be stored and given to {@link inSpan}; undefined without a trace. */
+/** Returns the active trace as a W3C `traceparent` for {@link inSpan}; undefined without a trace. */
 export function activeTraceparent(): string | undefined {
   if (trace.getActiveSpan() === undefined) return undefined;
   const carrier: { traceparent?: string } = {};
@@ -60,7 +59,7 @@ export function activeTraceparent(): string | undefined {
   return carrier.traceparent;
 }
 
-/** Writes the active trace into the headers of a message; makes headers only if there is one. */
+/** Writes the active trace into the headers of a message. Creates headers only if there is a trace. */
 export function injectTrace(headers: MsgHdrs | undefined, make: () => MsgHdrs): MsgHdrs | undefined {
   if (!tracing.isOn || trace.getActiveSpan() === undefined) return headers;
   const carrier = headers ?? make();
@@ -88,7 +87,7 @@ function runInSpan<T>(
   });
 }
 
-/** `lb.acquire` of `rollout.v1.<pool>.lb.acquire`: names of spans have few values. */
+/** Returns `lb.acquire` for `rollout.v1.<pool>.lb.acquire`, so that names of spans have few values. */
 function parseOperation(subject: string): string {
   return subject.split('.').slice(3).join('.');
 }

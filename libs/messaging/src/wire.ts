@@ -2,21 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { BroomwagonError, cutText, LIMITS, type WireError, wireMessage, wireText } from '@broomwagon/contracts';
 import { headers, type MsgHdrs, type NatsConnection } from 'nats';
 
-/** Header with the message of an error; a success has none, so a client may branch without parsing. */
+/**
+ * Header with the message of an error. A success lacks this header, so a client need not parse the body to find errors.
+ */
 export const ERROR_HEADER = 'Nats-Service-Error';
 /** Header with the code of an error. */
 export const ERROR_CODE_HEADER = 'Nats-Service-Error-Code';
 /**
- * Header with the time that a caller waits for the reply, in milliseconds. A service that reads the message later does
- * not process it. The reply to a message with this header names its replica.
+ * Header with the time that a caller waits for the reply, milliseconds. A service that reads the message later does not
+ * process the message. The reply to a message with this header has {@link REPLICA_HEADER}.
  */
 export const TIMEOUT_HEADER = 'Broomwagon-Timeout-Ms';
-/** Header of a reply with the id of the replica that made it, which also listens on a separate subject. */
+/** Header of a reply with the id of the replica that has replied. Each replica also listens on a separate subject. */
 export const REPLICA_HEADER = 'Broomwagon-Replica';
 
 /**
- * Header with the time at which a caller sent the message, milliseconds since 1970 on the caller's clock. Together with
- * {@link TIMEOUT_HEADER} it names the time until which the message may be processed, also after a broker, a buffer or a
+ * Header with the time at which a caller sent the message, milliseconds since 1970 on the caller's clock. This header
+ * and {@link TIMEOUT_HEADER} limit the time in which the message may be processed, also after a broker, a buffer or a
  * silent link has held the message.
  */
 export const SENT_AT_HEADER = 'Broomwagon-Sent-At-Ms';
@@ -26,20 +28,23 @@ export const SENT_AT_HEADER = 'Broomwagon-Sent-At-Ms';
  */
 export const READ_AT_HEADER = 'Broomwagon-Read-At-Ms';
 
-/** A JSON object as it is sent. */
+/** A JSON object. */
 export type JsonObject = Record<string, unknown>;
 
-/** One escape of a JSON text: a surrogate pair, half of one, or any other. */
+/** One escape of a JSON text: a surrogate pair, half of a pair, or any other escape. */
 const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g;
 const SURROGATE = /\\u[dD][89a-fA-F]/;
-/** Text that may be a number beyond 1.8e308: JSON can write it, but it is read as infinite, and sent on as null. */
+/**
+ * Text that may be a number beyond 1.8e308. Such a number is valid JSON, is parsed as Infinity, and would be sent on as
+ * null.
+ */
 const LARGE_NUMBER = /[eE]\+?\d{3,}\s*[,\]}]|[[:,\s]-?\d{210}/;
 const HALF_LENGTH = '\\ud800'.length;
 
 /**
- * Reads the body of a message. An empty body is an empty object, so that a status can be asked for with no body. Half a
- * surrogate pair, which JSON can write and Redis cannot read, becomes U+FFFD.
- * @throws BroomwagonError MALFORMED_JSON when it is not a JSON object
+ * Reads the body of a message. An empty body counts as an empty object, for example of a request for a status. Half a
+ * surrogate pair, which is valid JSON that Redis cannot read, becomes U+FFFD.
+ * @throws BroomwagonError MALFORMED_JSON if the body is not a JSON object
  */
 export function decodeBody(bytes: Uint8Array): JsonObject {
   if (bytes.length === 0) {
@@ -63,20 +68,20 @@ function finite(name: string, value: unknown): unknown {
   return value;
 }
 
-/** Works on the text and not on the parsed values, so that it needs no walk over values of any depth. */
+/** Replaces half surrogate pairs in the text, because parsed values may have any depth. */
 function withoutHalves(text: string): string {
   return text.replace(ESCAPE, (escape) => (escape.length === HALF_LENGTH ? '\\ufffd' : escape));
 }
 
-/** How long the caller waits, milliseconds; infinite without the header, or if the header is not a number. */
+/** Returns how long the caller waits, milliseconds; Infinity if the header is absent or not a positive number. */
 export function readTimeoutMs(given: MsgHdrs | undefined): number {
   const timeoutMs = Number(given?.get(TIMEOUT_HEADER) || Number.NaN);
   return timeoutMs > 0 ? timeoutMs : Infinity;
 }
 
 /**
- * Publishes a reply: a body or an error. Never throws: a body that cannot be written or is over the server's limit
- * becomes an error reply; nothing is sent over a closed connection.
+ * Publishes a body or an error as a reply. A body that cannot be written, or is over the limit of NATS, becomes an
+ * error reply. Nothing is sent over a closed connection. Never throws.
  * @param own headers of the replica that answers
  * @returns the error that went out instead of the body, if any
  */
@@ -105,12 +110,12 @@ export function publishReply(
     for (const name of own?.keys() ?? []) made.set(name, own!.get(name));
     nats.publish(inbox, errorText(failure.toWire()), { headers: made });
   } catch {
-    // The connection is closed, or even the error is too large: the caller waits until its deadline.
+    // The connection is closed, or the error is too large too. The caller waits until its deadline.
   }
   return failure;
 }
 
-/** The answer to a defect: contains only an id, under which the log has the cause. */
+/** Builds the error reply for a defect. The reply has only an id; the log has the cause with this id. */
 export function internalError(cause: unknown): { error: BroomwagonError; referenceId: string } {
   const referenceId = randomUUID();
   const error = new BroomwagonError('INTERNAL', 'Internal error; see the log of the service', {
@@ -120,14 +125,14 @@ export function internalError(cause: unknown): { error: BroomwagonError; referen
   return { error, referenceId };
 }
 
-/** The error of a parsed reply, or undefined when the reply is a result. */
+/** Returns the error of a parsed reply; undefined if the reply is a result. */
 export function readWireError(reply: unknown): BroomwagonError | undefined {
   const error = (reply as { error?: Partial<WireError> } | null)?.error;
   if (typeof error !== 'object' || error === null || typeof error.code !== 'string') return undefined;
   return BroomwagonError.fromWire({ message: error.code, retryable: false, ...error } as WireError);
 }
 
-/** Leaves `details` out if they cannot be written as JSON. */
+/** Writes an error reply, without `details` if they cannot be written as JSON. */
 function errorText(error: WireError): string {
   try {
     return wireText({ error });
@@ -141,7 +146,8 @@ function headerSafe(text: string): string {
 }
 
 /**
- * How long a request lets its service wait, milliseconds: 0 without a `waitMs`, or with a `waitMs` that is no number.
+ * Returns how long a service may wait before it answers a request, milliseconds; 0 if `waitMs` is absent or not a
+ * number.
  */
 export function readWaitMs(body: object): number {
   const { waitMs } = body as { waitMs?: unknown };

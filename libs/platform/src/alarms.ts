@@ -1,11 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { Metrics } from './metrics';
 
-/** Alarms are logged and counted when they begin, and logged when they end. */
+/** Logs and counts each alarm at its begin, and logs its end. */
 @Injectable()
 export class Alarms {
   private readonly logger = new Logger(Alarms.name);
-  /** Subject of a pool -> name of the alarm. */
+  /** Names of present alarms, by pool and subject. */
   private readonly raised = new Map<string, string>();
 
   private readonly counter;
@@ -23,13 +23,13 @@ export class Alarms {
 
   /**
    * Compares the present alarm of a subject with the last one.
-   * @param subject subject of the check: it has at most one alarm in a pool
-   * @param name name of the alarm, as in `alarms_total`; undefined = there is none
+   * @param subject subject of the check, which has at most one alarm in a pool
+   * @param name name of the alarm, as in `alarms_total`; undefined = no alarm
    */
   look(pool: string, subject: string, name: string | undefined, says: string, about: object = {}): void {
     const key = `${pool} ${subject}`;
     const before = this.raised.get(key);
-    // Also when nothing changed: the gauges of a pool that was not served for a while were removed.
+    // The gauge is set also for an unchanged alarm, because gauges are removed while their pool is not served.
     if (name !== undefined) this.active.set({ pool, alarm: name }, 1);
     if (name === before) return;
     if (before !== undefined) this.active.set({ pool, alarm: before }, 0);

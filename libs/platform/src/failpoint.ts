@@ -3,12 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 type Action = { kind: 'kill' } | { kind: 'stop' } | { kind: 'throw' } | { kind: 'delay'; durationMs: number };
 interface Failpoint {
   action: Action;
-  /** Number of the hit that acts; undefined: every hit. */
+  /** Number of the hit at which the failpoint acts; undefined: every hit. */
   atHit?: number;
   hits: number;
 }
 
-/** Thrown by a failpoint with the action `throw`. */
+/** Error that a failpoint with the action `throw` throws. */
 export class FailpointError extends Error {
   constructor(name: string) {
     super(`Failpoint ${name}`);
@@ -19,9 +19,9 @@ export class FailpointError extends Error {
 let active: Map<string, Failpoint> | undefined;
 
 /**
- * A named place where a fault test can break this process: `FAILPOINTS=name=action[@N],…` with the actions `kill`
- * (SIGKILL to itself), `stop` (SIGSTOP to itself), `throw` and `delay:MS`, at the N-th hit or at each.
- * Without the variable it costs one map lookup.
+ * A named place where a fault test can break this process, with `FAILPOINTS=name=action[@N],…`. The actions are `kill`
+ * (SIGKILL), `stop` (SIGSTOP), `throw` and `delay:MS`, at the N-th hit or at each hit. Without the variable, a
+ * failpoint costs one map lookup.
  */
 export function failpoint(name: string): Promise<void> | void {
   active ??= parseFailpoints(process.env.FAILPOINTS ?? '');
@@ -31,7 +31,7 @@ export function failpoint(name: string): Promise<void> | void {
   if (point.atHit === undefined || point.atHit === point.hits) return act(name, point.action);
 }
 
-/** Sets the failpoints of this process in place of the environment; for tests. @throws Error when unreadable */
+/** Sets the failpoints of this process in place of FAILPOINTS; for tests. @throws Error for an invalid text */
 export function setFailpoints(text: string): void {
   active = parseFailpoints(text);
 }
@@ -40,7 +40,7 @@ function act(name: string, action: Action): Promise<void> | void {
   switch (action.kind) {
     case 'kill':
       process.kill(process.pid, 'SIGKILL');
-      // The signal takes effect at once, but nothing after this line may run whatever happens.
+      // Nothing after this line may run, even if the signal is late.
       return new Promise(() => undefined);
     case 'stop':
       process.kill(process.pid, 'SIGSTOP');

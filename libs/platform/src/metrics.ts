@@ -2,15 +2,15 @@ import { ReplySubjects, type MessageMetrics } from '@broomwagon/messaging';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry, type Metric } from 'prom-client';
 
 const NAME = /^[a-z]+(_[a-z]+)*$/;
-/** Words that a name may not have: Prometheus writes the suffixes itself, units are base units, the type is no name. */
+/** Suffixes that names must not have, because Prometheus adds them. Names also must not have `UNITS` or `TYPES`. */
 const SUFFIXES = /_(total|count|sum|bucket)$/;
 const UNITS =
   /_(milliseconds|microseconds|nanoseconds|ms|minutes|hours|days|kilobytes|megabytes|gigabytes|percent)(_|$)/;
 const TYPES = /(^|_)(counter|gauge|histogram|summary)(_|$)/;
-/** Prometheus gives these labels the names of its scrape job and target, and renames ours to `exported_*`. */
+/** Labels that Prometheus sets for each target. Labels of ours with these names would become `exported_*`. */
 const LABELS_OF_PROMETHEUS = new Set(['job', 'instance']);
 
-/** The rules of `promtool check metrics`, and of labels. @throws Error when a metric breaks one */
+/** Checks the rules of `promtool check metrics`, and `LABELS_OF_PROMETHEUS`. @throws Error for a broken rule */
 function check(type: 'counter' | 'gauge' | 'histogram', name: string, help: string, labels: readonly string[]): void {
   const broken =
     (!NAME.test(name) && 'is not in lower-case words with _ between them') ||
@@ -23,14 +23,14 @@ function check(type: 'counter' | 'gauge' | 'histogram', name: string, help: stri
   if (broken) throw new Error(`Metric ${name} ${broken}`);
 }
 
-/** Durations from 0.1 ms to 30 s. */
+/** Buckets for durations, seconds. */
 const DURATION_BUCKETS_S = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
 
 /**
- * The metrics of a service, named as `promtool check metrics` wants it; asking again for a name gives the same metric.
- * Labels must have few values: never an id.
+ * The metrics of a service. A second request for a name returns the same metric. Labels must have few values, so an id
+ * is never a label.
  */
 export class Metrics {
   readonly registry = new Registry();
@@ -39,7 +39,7 @@ export class Metrics {
     this.registry.setDefaultLabels({ app });
   }
 
-  /** Adds Node's own: memory, event loop lag, garbage collection. */
+  /** Adds the metrics of Node: memory, event loop lag, garbage collection. */
   collectProcess(): void {
     collectDefaultMetrics({ register: this.registry });
   }
@@ -78,7 +78,7 @@ export class Metrics {
     }
   }
 
-  /** The text of `/metrics`. */
+  /** Returns the text of `/metrics`. */
   text(): Promise<string> {
     return this.registry.metrics();
   }
@@ -89,7 +89,7 @@ export class Metrics {
   }
 }
 
-/** Counts the messages of the transport, by declared subject and outcome. */
+/** Creates the metrics of the transport: messages by declared subject and outcome. */
 export function messageMetrics(metrics: Metrics): MessageMetrics {
   const handled = metrics.counter('messages_handled_total', 'Messages by outcome; much OVERLOADED: add replicas', [
     'subject',
@@ -109,7 +109,7 @@ export function messageMetrics(metrics: Metrics): MessageMetrics {
   };
 }
 
-/** Subjects to which a service publishes replies; refused replies are counted. */
+/** Creates the check of reply subjects, which counts refused replies. */
 export function createReplySubjects(inboxes: readonly string[], metrics: Metrics): ReplySubjects {
   const refused = metrics.counter('replies_refused_total', 'Replies to subjects that are no inboxes (REPLY_PREFIXES)');
   return new ReplySubjects(inboxes, () => refused.inc());

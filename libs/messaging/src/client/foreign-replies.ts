@@ -3,30 +3,32 @@ import type { Msg } from 'nats';
 import { REPLICA_HEADER } from '../wire';
 
 const LOG_AGAIN_MS = 60_000;
-/** How long after the last foreign reply the warning for readiness stays, milliseconds. */
+/** Time after the last foreign reply in which readiness has the warning, milliseconds. */
 const REPORTED_MS = 120_000;
-/** A reply of JetStream is at most this long, bytes. */
+/** Maximum length of an acknowledgement of JetStream, bytes. */
 const MAX_ACKNOWLEDGEMENT_BYTES = 1_024;
 
 /**
- * Recognizes replies that no service has sent. A JetStream stream over the subjects of the protocol, made to record
- * them, acknowledges each request with its name and a sequence, before the service replies.
+ * Recognizes replies that no service has sent. For example, a JetStream stream that records the subjects of the
+ * protocol acknowledges each request before the service replies.
  */
 export class ForeignReplies {
   private readonly logger = new Logger('Nats');
   private readonly loggedAtMs = new Map<string, number>();
   private latest: { warning: string; atMs: number } | undefined;
 
-  /** The last foreign reply, for readiness; undefined when there was none within two minutes. */
+  /**
+   * Returns a warning about the last foreign reply, for readiness; undefined after two minutes without a foreign reply.
+   */
   warning(): string | undefined {
     const { latest } = this;
     return latest !== undefined && performance.now() - latest.atMs < REPORTED_MS ? latest.warning : undefined;
   }
 
   /**
-   * Whether a reply comes from a program that is no service; logged once a minute. The replies of a service name its
-   * replica, but for a parked call that an earlier version answers.
-   * @param mayPark the call may be answered later, by any replica
+   * Whether a reply comes from a program that is no service. Foreign replies are logged once a minute. Replies of
+   * services name a replica; only earlier versions omit the name when they answer a parked call.
+   * @param mayPark true if the service may park the call
    */
   isForeign(subject: string, message: Msg, mayPark: boolean): boolean {
     if (message.headers?.has(REPLICA_HEADER)) return false;
@@ -37,8 +39,8 @@ export class ForeignReplies {
   }
 
   /**
-   * Notes, for log and readiness, who replies to a request in place of a service.
-   * @param stream name of the JetStream stream; undefined for any other program
+   * Reports a foreign reply to the log and to readiness.
+   * @param stream name of the JetStream stream that has replied; undefined for any other program
    */
   report(subject: string, stream: string | undefined): void {
     const cause =
@@ -55,7 +57,7 @@ export class ForeignReplies {
   }
 }
 
-/** Name of the stream whose acknowledgement (`PubAck`) this message is; undefined for any other message. */
+/** Returns the name of the stream in an acknowledgement (`PubAck`); undefined for any other message. */
 function streamThatAcknowledges({ data }: Msg): string | undefined {
   if (data.length > MAX_ACKNOWLEDGEMENT_BYTES) return undefined;
   try {

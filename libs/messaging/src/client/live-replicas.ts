@@ -1,10 +1,10 @@
 import { OPERATIONS, replicaSubject, SUBJECT_ROOT, type OperationName } from '@broomwagon/contracts';
 
-/** Which replica of each service has replied last: it does not hang. */
+/** Replica of each service that has replied last, and so does not hang. */
 export class LiveReplicas {
   private readonly latest = new Map<string, { replicaId: string; seenAtMs: number }>();
 
-  /** Names the service and pool that answer a subject. Undefined for a subject outside the protocol. */
+  /** Returns a name for the service and pool that answer a subject; undefined for a subject outside the protocol. */
   findGroup(subject: string): string | undefined {
     if (!subject.startsWith(`${SUBJECT_ROOT}.`)) return undefined;
     const [pool, operation] = splitSubject(subject);
@@ -15,7 +15,7 @@ export class LiveReplicas {
     this.latest.set(group, { replicaId, seenAtMs });
   }
 
-  /** The subject of the replica that has replied since then; undefined when there is none. */
+  /** Returns the subject of a replica that has replied since `sinceMs`; undefined if no replica has. */
   ownSubject(subject: string, group: string, sinceMs: number): string | undefined {
     const latest = this.latest.get(group);
     return latest === undefined || latest.seenAtMs < sinceMs

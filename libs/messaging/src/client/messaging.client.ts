@@ -9,27 +9,27 @@ import { decodeBody, publishReply, TIMEOUT_HEADER, readWaitMs, readWireError, ty
 import { RequestMultiplexer, sendFailure } from './request-multiplexer';
 import { withRetry, type RetryOptions } from './retry';
 
-/** How one request is sent. */
+/** Options of one request. */
 export interface RequestOptions {
-  /** Default 5,000. */
+  /** Longest wait for the reply, milliseconds. Default 5,000. */
   timeoutMs?: number;
   headers?: Readonly<Record<string, string>>;
 }
 
-/** A standing subscription. */
+/** A subscription, until it is ended. */
 export interface ClientSubscription {
-  /** Stops at once. */
+  /** Ends the subscription at once. */
   unsubscribe(): void;
-  /** Stops, and handles messages that had arrived; resolves when the running handlers are done. */
+  /** Ends the subscription, and handles messages that have arrived. Resolves when all handlers have ended. */
   drain(): Promise<void>;
 }
 
-/** A message handler outside Nest. Its errors go to `onError`. */
+/** A message handler outside Nest. Errors of the handler go to `onError`. */
 export type ClientHandler = (body: JsonObject, context: MessageContext) => void | Promise<void>;
 
 /**
- * Requests, events and parked replies over one connection, with or without Nest.
- * All failures are BroomwagonErrors.
+ * Sends requests, events and replies to parked calls over one connection, with or without Nest. All failures are
+ * BroomwagonErrors.
  */
 export class MessagingClient {
   private readonly multiplexer: RequestMultiplexer;
@@ -37,7 +37,7 @@ export class MessagingClient {
   constructor(
     readonly connection: MessagingConnection,
     private readonly replySubjects = new ReplySubjects(),
-    /** A request without an answer is repeated after this for the first time, milliseconds. */
+    /** Time after which a request without an answer is first repeated, milliseconds. */
     repeatAfterMs = 1_000,
   ) {
     this.multiplexer = new RequestMultiplexer(connection, repeatAfterMs);
@@ -48,8 +48,8 @@ export class MessagingClient {
   }
 
   /**
-   * Sends a request and returns the parsed reply. Without one it is repeated within its timeout, first to a replica
-   * that has replied meanwhile: one of several that hangs delays its callers by a second.
+   * Sends a request and returns the parsed reply. A request without a reply is repeated within its timeout, if possible
+   * to a replica that has replied to other requests meanwhile. So a replica that hangs delays callers by a second.
    * @throws BroomwagonError of the service, TIMEOUT, UNAVAILABLE, OVERLOADED or PAYLOAD_TOO_LARGE
    */
   request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
@@ -57,9 +57,9 @@ export class MessagingClient {
   }
 
   /**
-   * Sends a request that every replica takes, and returns the replies: ends 300 ms after the last one. A
-   * replica that answers with an error is left out.
-   * @param maxWaitMs wait for the first reply, milliseconds
+   * Sends a request that every replica handles, and returns the replies, without errors. The wait ends 300 ms after the
+   * last reply.
+   * @param maxWaitMs longest wait for the first reply, milliseconds
    * @throws BroomwagonError UNAVAILABLE when the subject has no subscriber
    */
   async requestAll<Reply>(subject: string, body: object, maxWaitMs: number): Promise<Reply[]> {
@@ -98,8 +98,8 @@ export class MessagingClient {
   }
 
   /**
-   * Like `request`, repeated while the error is retryable and the deadline allows, with exponential backoff, full
-   * jitter, and the service's own `retryAfterMs`.
+   * Sends a request like `request`, and repeats it while the error is retryable and the deadline allows. Pauses grow
+   * exponentially with full jitter, and are at least `retryAfterMs` of the service.
    */
   requestWithRetry<Reply = unknown>(
     subject: string,
@@ -110,8 +110,8 @@ export class MessagingClient {
   }
 
   /**
-   * Publishes an event, an object or its JSON. It is buffered while the connection is down. @throws BroomwagonError
-   * UNAVAILABLE
+   * Publishes an event, given as an object or as JSON. Events are buffered while the connection is down.
+   * @throws BroomwagonError UNAVAILABLE
    */
   publish(subject: string, body: object | string, options: Pick<RequestOptions, 'headers'> = {}): void {
     try {
@@ -122,14 +122,15 @@ export class MessagingClient {
     }
   }
 
-  /** Answers a parked call: with a result, or with an error; only to a subject that is an inbox. Never throws. */
+  /** Answers a parked call with a result or an error. Nothing is sent to a subject that is no inbox. Never throws. */
   reply(inbox: string, answer: object | BroomwagonError): void {
     if (this.replySubjects.allows(inbox))
       publishReply(this.connection.nats, inbox, answer, this.connection.replicaHeaders);
   }
 
   /**
-   * Handles messages of a subject; with `queue`, one member of the group gets each. Malformed messages go to `onError`.
+   * Handles messages of a subject. With `queue`, one member of the group gets each message. Errors, also of malformed
+   * messages, go to `onError`.
    */
   subscribe(
     subject: string,
@@ -165,7 +166,7 @@ export class MessagingClient {
     await this.connection.nats.flush();
   }
 
-  /** Requests waiting for a reply now. */
+  /** Returns the number of requests that wait for a reply. */
   inFlight(): number {
     return this.multiplexer.size();
   }

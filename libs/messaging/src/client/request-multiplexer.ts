@@ -5,16 +5,16 @@ import { READ_AT_HEADER, REPLICA_HEADER, SENT_AT_HEADER } from '../wire';
 import { LiveReplicas } from './live-replicas';
 import { ServiceClock } from './service-clock';
 
-/** No service has received the request: it has no effect. */
+/** Error of a request that no service has received, so the request has no effect. */
 export class UndeliveredError extends BroomwagonError {}
 
-/** A request, and how long its reply is waited for. */
+/** A request and its timeout. */
 export interface Sending {
   subject: string;
   body: string;
   headers: MsgHdrs;
   timeoutMs: number;
-  /** The service may park the request, so a late reply is no failure. */
+  /** True if the service may park the request, so that a late reply is no failure. */
   mayPark: boolean;
 }
 
@@ -26,33 +26,33 @@ interface Pending extends Sending {
   expiresAtMs: number;
   repeatAtMs: number;
   repeats: number;
-  /** Sent again after a correction of the clock. */
+  /** True if the request was sent again after a correction of the clock. */
   isCorrected: boolean;
 }
 
-/** Timeouts are noticed this late at most. */
+/** Longest delay until a timeout is noticed. */
 const SWEEP_INTERVAL_MS = 20;
-/** Requests repeated and not answered yet: a bound of the load that repeats add to a slow service. */
+/** Maximum repeated requests without an answer, which limits the load of repeats on a slow service. */
 const MAX_REPEATED = { answering: 256, parking: 1_024 };
-/** Requests without an answer while no service has replied for `SILENCE_MS`; more are refused at once. */
+/** Maximum requests without an answer after `SILENCE_MS` without any reply. Further requests are refused at once. */
 const MAX_UNANSWERED = 4_096;
 const SILENCE_MS = 1_000;
-/** Ends the token of a repeat. */
+/** End of the token of a repeat. */
 const REPEAT = '-r';
 
 /**
- * All requests of a connection share one wildcard inbox, one map and one timer: 8 us a request, where nats.js's own
- * `request` costs 40. A request without an answer is repeated, at first after `repeatAfterMs`, then after twice that,
- * and so on: on the subject of a replica that has replied meanwhile, else in the group. One replica of a group
- * that hangs still gets its share of the messages. All commands are idempotent.
+ * Sends all requests of a connection with one wildcard inbox, one map and one timer. A request costs 8 us; `request` of
+ * nats.js costs 40 us. A request without an answer is repeated after `repeatAfterMs`, then after pauses that double. A
+ * repeat goes to a replica that has replied meanwhile, otherwise to the group, because NATS also sends messages to a
+ * replica that hangs. Repeats are safe, because all commands are idempotent.
  *
- * A request names the time at which it was sent, so that no service processes it long after its timeout. While the link
- * to NATS is down, a request is kept here: nats.js would also send it after its timeout.
+ * A request has the time at which it was sent, so that no service processes the request long after its timeout. While
+ * the link to NATS is down, requests are kept here, because nats.js would send them even after their timeout.
  */
 export class RequestMultiplexer {
   private readonly inbox: string;
   private readonly pending = new Map<string, Pending>();
-  /** Tokens of requests that are sent at the end of this turn of the event loop, or when the link is up again. */
+  /** Tokens of requests to send at the end of this turn of the event loop, or when the link is up again. */
   private readonly unsent = new Set<string>();
   private readonly clock = new ServiceClock();
   private readonly live = new LiveReplicas();
@@ -70,14 +70,14 @@ export class RequestMultiplexer {
     this.inbox = createInbox(connection.inboxPrefix);
   }
 
-  /** Requests waiting for a reply now. */
+  /** Returns the number of requests that wait for a reply. */
   size(): number {
     return this.pending.size;
   }
 
   /**
-   * @throws BroomwagonError TIMEOUT, UNAVAILABLE (the subject has no subscriber, connection closed), PAYLOAD_TOO_LARGE,
-   * OVERLOADED (thousands of requests have no answer, and no service replies)
+   * @throws BroomwagonError TIMEOUT, UNAVAILABLE (the subject has no subscriber, or the connection is closed),
+   * PAYLOAD_TOO_LARGE, OVERLOADED (thousands of requests have no answer, and no service replies)
    */
   request(sending: Sending): Promise<Msg> {
     return new Promise((resolve, reject) => {
@@ -107,7 +107,9 @@ export class RequestMultiplexer {
     });
   }
 
-  /** Rejects the requests of a subject, by default all: NATS refuses the subject, or the connection is closed. */
+  /**
+   * Rejects all requests, or the requests of one subject, because NATS refuses the subject or the connection is closed.
+   */
   reject(error: BroomwagonError, subject?: string): void {
     for (const [token, pending] of this.pending) {
       if (subject !== undefined && pending.subject !== subject) continue;
@@ -117,7 +119,10 @@ export class RequestMultiplexer {
     if (this.pending.size === 0) this.stopTimer();
   }
 
-  /** Sends all requests of one turn of the event loop by one write: a write costs more than the rest of a request. */
+  /**
+   * Sends all requests of one turn of the event loop with one write, because a write costs more than the rest of a
+   * request.
+   */
   private sendLater(token: string): void {
     this.unsent.add(token);
     if (this.unsent.size === 1) setImmediate(() => this.sendUnsent());
@@ -169,7 +174,7 @@ export class RequestMultiplexer {
     const token = isRepeat ? name.slice(0, -REPEAT.length) : name;
     const isUnserved = message.data.length === 0 && message.headers?.code === 503;
     const pending = this.pending.get(token);
-    // Too late, a second reply, or a repeat to a replica that has gone.
+    // The reply is late or a second reply, or the replica of a repeat has ended.
     if (pending === undefined || (isUnserved && isRepeat)) return;
     const { foreignReplies } = this.connection;
     if (!isUnserved && foreignReplies.isForeign(pending.subject, message, pending.mayPark)) return;
@@ -190,7 +195,10 @@ export class RequestMultiplexer {
     pending.resolve(message);
   }
 
-  /** Sends a request again, to the replica that has refused it because this client's clock differs. */
+  /**
+   * Sends a request again, if possible to the replica that has refused the request because the clock of this client
+   * differs.
+   */
   private sendCorrected(token: string, pending: Pending, readAtMs: number): void {
     const { subject, headers, group, sentAtMs } = pending;
     this.clock.correct(readAtMs, sentAtMs, this.seenAtMs);
@@ -200,7 +208,7 @@ export class RequestMultiplexer {
     this.sendAgain(own ?? subject, pending, token, token);
   }
 
-  /** Rejects the request if it cannot be sent any more: a server with a smaller limit may have replaced the first. */
+  /** Sends a request once more, or rejects it: NATS may have a smaller limit after a reconnect. */
   private sendAgain(subject: string, pending: Pending, token: string, sentToken: string): void {
     try {
       this.send(subject, pending, sentToken);
@@ -258,7 +266,7 @@ function getKind({ mayPark }: Pending): keyof typeof MAX_REPEATED {
   return mayPark ? 'parking' : 'answering';
 }
 
-/** A failure of nats.js to send, as an error of ours. */
+/** Converts an error of nats.js about a message that was not sent. */
 export function sendFailure(subject: string, error: unknown): BroomwagonError {
   if ((error as { code?: string }).code === 'MAX_PAYLOAD_EXCEEDED') {
     return new UndeliveredError('PAYLOAD_TOO_LARGE', `The body for ${subject} is over the limit of the NATS server`);

@@ -1,26 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isBroomwagonError } from '@broomwagon/contracts';
 
-/** How a call is repeated. All commands are idempotent, so repeating is safe. */
+/** How a call is repeated. A repeat is safe, because all commands are idempotent. */
 export interface RetryOptions {
-  /** The whole call, all attempts and pauses included, takes no longer. */
+  /** Maximum duration of the whole call, with all attempts and pauses, milliseconds. */
   deadlineMs: number;
   /** Maximum time of one attempt, milliseconds. Default: the rest of the deadline, at most 5,000. */
   attemptTimeoutMs?: number;
-  /** First pause before jitter. Default 25. */
+  /** First pause before jitter, milliseconds. Default 25. */
   baseDelayMs?: number;
-  /** Longest pause before jitter. Default 2,000. */
+  /** Longest pause before jitter, milliseconds. Default 2,000. */
   maxDelayMs?: number;
-  /** Random number in [0, 1); default Math.random. */
+  /** Returns a random number in [0, 1); default Math.random. */
   random?: () => number;
-  /** Number of answers INTERNAL of which the last one is thrown; default: as many as fit into the deadline. */
+  /** Number of INTERNAL errors after which the call fails; default: no limit. */
   maxInternal?: number;
   signal?: AbortSignal;
 }
 
 /**
- * The pause before attempt `attempt + 1`: the pause that the service asked for, plus full jitter over a capped
- * exponential, so that callers refused together do not return together.
+ * Returns the pause before attempt `attempt + 1`: `retryAfterMs` of the service, plus a random part of a time that
+ * doubles with each attempt. So callers that are refused together do not return together.
  */
 export function retryDelayMs(
   attempt: number,
@@ -32,8 +32,8 @@ export function retryDelayMs(
 }
 
 /**
- * Runs an attempt until it succeeds, fails for good, or the next pause would pass the deadline; then throws the last
- * error. Only errors marked retryable are tried again.
+ * Repeats an attempt until one succeeds. Throws the last error if the error is not retryable, or if the next pause
+ * would pass the deadline.
  */
 export async function withRetry<T>(attempt: (timeoutMs: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const endsAtMs = performance.now() + options.deadlineMs;

@@ -1,4 +1,7 @@
-/** Estimate of the clock of the services, from replies that name their time. Until the first one: the own clock. */
+/**
+ * Estimate of the clock of the services, from replies with a time. Until the first such reply, the estimate is the
+ * clock of this process.
+ */
 export class ServiceClock {
   private offsetMs = 0;
 
@@ -11,8 +14,8 @@ export class ServiceClock {
   }
 
   /**
-   * Corrects the estimate: a service has read a message at `readAtMs` of its clock, after the message was sent and
-   * before it was answered (times of `performance.now()`).
+   * Corrects the estimate: a service has read a message at `readAtMs` of its clock. In this process, the message was
+   * sent at `sentAtMs` and answered at `answeredAtMs` of `performance.now()`.
    */
   correct(readAtMs: number, sentAtMs: number, answeredAtMs: number): void {
     this.offsetMs = readAtMs - toOwnTime((sentAtMs + answeredAtMs) / 2);

@@ -9,17 +9,17 @@ import {
 import type { MessagingClient, RequestOptions } from './messaging.client';
 import type { RetryOptions } from './retry';
 
-/** Fields of operations that name a call, so that a repeat of it has no further effect. */
+/** Fields with the id of a call, by operation. A repeat with the same id has no further effect. */
 const CALL_IDS: Partial<Record<OperationName, string>> = {
   'prompt.remember': 'rememberId',
   'server.register': 'registrationId',
 };
 
-/** The operations of the protocol, typed by the table in libs/contracts. */
+/** Calls the operations of the protocol, with the types of libs/contracts. */
 export class TypedClient {
   constructor(readonly messaging: MessagingClient) {}
 
-  /** One attempt. @throws BroomwagonError */
+  /** Calls an operation once. @throws BroomwagonError */
   call<Name extends OperationName>(
     pool: string,
     operation: Name,
@@ -30,7 +30,7 @@ export class TypedClient {
     return withCallId(operation, body, (named) => this.messaging.request<ReplyOf<Name>>(subject, named, options));
   }
 
-  /** Repeated until it succeeds, fails for good or the deadline is near. @throws BroomwagonError */
+  /** Calls an operation until a call succeeds, fails for good, or the deadline is near. @throws BroomwagonError */
   callWithRetry<Name extends OperationName>(
     pool: string,
     operation: Name,
@@ -43,13 +43,13 @@ export class TypedClient {
     );
   }
 
-  /** Sends an operation without asking for a reply, as a release may be. */
+  /** Sends an operation without a reply subject, for example a release. */
   send<Name extends OperationName>(pool: string, operation: Name, body: RequestOf<Name>): void {
     this.messaging.publish(buildSubject(pool, operation), body);
   }
 }
 
-/** Sends a body with an id of the call, if the operation has one and the body does not. */
+/** Sends a body, with an id of the call if the operation has such a field and the body lacks it. */
 function withCallId<Reply>(
   operation: OperationName,
   body: object,
@@ -58,7 +58,7 @@ function withCallId<Reply>(
   const field = CALL_IDS[operation];
   if (field === undefined || Object.hasOwn(body, field)) return send(body);
   return send({ ...body, [field]: randomUUID() }).catch((error: unknown) => {
-    // A service of the release before does not know the field.
+    // A service of the previous release does not know the field.
     if (isBroomwagonError(error, 'VALIDATION_FAILED') && error.field === field) return send(body);
     throw error;
   });

@@ -3,20 +3,20 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import { ErrorCode, type NatsError } from 'nats';
 import type { MessagingConnection } from '../connection';
 
-/** A JetStream stream: its subjects and bounds. */
+/** Name, subjects and bounds of a JetStream stream. */
 export interface StreamDescription {
   name: string;
   subjects: string[];
   maxBytes: number;
   maxAgeMs: number;
-  /** Copies in a cluster. */
+  /** Number of copies in a cluster. */
   replicas?: number;
-  /** No message can be deleted or purged; cannot be taken back. */
+  /** True: no message can be deleted or purged. The stream keeps this setting for good. */
   keepsMessages?: boolean;
 }
 /** One stored message. */
 export interface StoredMessage {
-  /** Place in the stream, from 1. */
+  /** Position in the stream, from 1. */
   sequence: number;
   subject: string;
   text: string;
@@ -24,16 +24,17 @@ export interface StoredMessage {
 
 const NANOSECONDS_PER_MS = 1_000_000;
 const FETCH_MS = 5_000;
-/** `err_code` of JetStream. */
+/** Values of `err_code` of JetStream. */
 const STREAM_NOT_FOUND = 10_059;
 const NO_MESSAGE = 10_037;
-/** The cluster, or the stream, has no leader now. */
+/** Values of `err_code` while the cluster or the stream has no leader. */
 const NO_LEADER = new Set([10_008, 10_118]);
 const logger = new Logger('Streams');
 
 /**
- * Makes the stream if there is none; one with other bounds is updated, and if it cannot be, it stays as it is, with a
- * warning. @throws Error without JetStream
+ * Creates the stream if there is none, or updates its bounds. If the update fails, the stream stays unchanged, with a
+ * warning.
+ * @throws Error without JetStream
  */
 export async function ensureStream({ nats }: MessagingConnection, description: StreamDescription): Promise<void> {
   const { name, subjects, maxBytes, maxAgeMs, replicas = 1, keepsMessages } = description;
@@ -59,7 +60,10 @@ export async function ensureStream({ nats }: MessagingConnection, description: S
   }
 }
 
-/** Streams that store messages of these subjects, with one subject each. @throws Error without JetStream */
+/**
+ * Finds streams that store messages of the subjects, and returns one subject for each stream. @throws Error without
+ * JetStream
+ */
 export async function findStreamsOver(
   { nats }: MessagingConnection,
   subjects: readonly string[],
@@ -77,16 +81,15 @@ export interface StreamPosition {
   stream: string;
   /** Subject filter. */
   subject: string;
-  /** First sequence; default: `sinceMs`, or the beginning. */
+  /** First sequence; default: determined by `sinceMs`, or the beginning of the stream. */
   from?: number;
-  /** Messages stored since then, milliseconds since 1970. */
+  /** Time of the first message, milliseconds since 1970. */
   sinceMs?: number;
 }
 
 /**
- * The messages that the stream has now from a position on, in order; ends with the last one. None before the stream is
- * created. The end is the last message of the subject: NATS 2.9 counts too few of the messages that a consumer has yet
- * to get.
+ * Reads the messages that the stream has now from a position on, in order; none if there is no stream. The read ends at
+ * the last message of the subject, because NATS 2.9 reports too few pending messages of a consumer.
  * @throws Error without JetStream
  * @throws BroomwagonError UNAVAILABLE when none of the remaining messages arrives within five seconds
  */
@@ -122,7 +125,7 @@ export async function* readStream(
       throw new BroomwagonError('UNAVAILABLE', `Stream ${stream} did not send its messages up to ${last.seq}`);
     }
   } finally {
-    // Otherwise the server keeps it for minutes.
+    // The server would keep the consumer for minutes.
     await consumer.delete().catch(() => false);
   }
 }
@@ -132,7 +135,9 @@ export function isStreamMissing(error: unknown): boolean {
   return (error as NatsError).api_error?.err_code === STREAM_NOT_FOUND;
 }
 
-/** Whether a call failed because JetStream does not answer now, as during an election: a repeat may succeed. */
+/**
+ * Whether a call failed because JetStream does not answer now, for example during an election. A repeat may succeed.
+ */
 export function isStreamAway(error: unknown): boolean {
   const { code, api_error: reason } = error as NatsError;
   return code === ErrorCode.Timeout || NO_LEADER.has(reason?.err_code ?? 0);
@@ -142,12 +147,12 @@ function unlessNoStream(error: unknown): undefined {
   if (!isStreamMissing(error)) throw error;
 }
 
-/** Ignores the error of a missing stream, or of a subject without messages. */
+/** Ignores the errors of a missing stream and of a subject without messages. */
 function unlessNone(error: unknown): undefined {
   if ((error as NatsError).api_error?.err_code !== NO_MESSAGE) unlessNoStream(error);
 }
 
-/** The JSON object in a stored message; undefined, with a warning, if the message has none that `isBody` accepts. */
+/** Returns the JSON object in a stored message. Without an object that `isBody` accepts: undefined, with a warning. */
 export function parseStoredBody<Body extends object>(
   { sequence, subject, text }: StoredMessage,
   isBody: (body: Partial<Body>) => boolean,
@@ -156,27 +161,27 @@ export function parseStoredBody<Body extends object>(
     const body = JSON.parse(text) as Body | null;
     if (body !== null && isBody(body)) return body;
   } catch {
-    // Reported below.
+    // The warning below reports the fault.
   }
   logger.warn({ sequence, subject }, 'A stored message does not have the form of its stream and is left out');
   return undefined;
 }
 
-/** When a stream was created, and the sequence of its last message (0: none). */
+/** Creation time of a stream, and sequence of its last message (0: none). */
 export interface StreamState {
   created: string;
   lastSequence: number;
 }
 
-/** @returns undefined without the stream @throws Error without JetStream */
+/** Reads the state of a stream; undefined if there is no such stream. @throws Error without JetStream */
 export async function streamState({ nats }: MessagingConnection, stream: string): Promise<StreamState | undefined> {
   const info = await (await nats.jetstreamManager()).streams.info(stream).catch(unlessNoStream);
   return info && { created: info.created, lastSequence: info.state.last_seq };
 }
 
 /**
- * Passes on every message of a stream in order, from `from`, or from the next one. It ends with `stop`, or with a
- * message for which `onMessage` returns false: `stop` alone does not end the client's search for a deleted stream.
+ * Passes on every message of a stream in order, from `from` or from the next message. The caller ends this with `stop`,
+ * or by a result false of `onMessage`: `stop` does not end the search of nats.js for a deleted stream.
  * @returns the state of the stream before the first message @throws Error without JetStream, or without the stream
  */
 export async function followStream(

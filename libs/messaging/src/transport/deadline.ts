@@ -2,20 +2,23 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import type { MsgHdrs } from 'nats';
 import { SENT_AT_HEADER, readTimeoutMs } from '../wire';
 
-/** Clocks of callers and services may differ by this much, milliseconds: a message is not processed later than this. */
+/**
+ * Tolerated difference between the clocks of callers and services, milliseconds. A message is processed at most this
+ * long after its timeout.
+ */
 export const CLOCK_TOLERANCE_MS = 2_000;
 
 /** Why a message is not processed. */
 export interface Refusal {
   error: BroomwagonError;
-  /** True when the clock of the caller has decided: the reply then has the time of the service. */
+  /** True if the refusal compares the clocks of caller and service. The reply then has the time of the service. */
   isByClock: boolean;
 }
 
 /**
- * Refuses a message whose caller does not wait any more: the process of the service stood still, or a broker, a buffer
- * or a silent link held the message.
- * @param stalledMs how long the message may have waited for this process, milliseconds
+ * Refuses a message if its caller does not wait any more, because this process was stalled, or a broker, a buffer or a
+ * silent link has held the message.
+ * @param stalledMs time that the message may have waited for this process, milliseconds
  * @param nowMs time of the service, milliseconds since 1970
  * @returns undefined for a message that is processed
  */

@@ -11,14 +11,13 @@ import { NatsTransport, type NatsTransportOptions } from './nats.transport';
 import { ReplySubjects } from './reply-subjects';
 import { attachTransport } from './rethrow.filter';
 
-/** The body of the echo. */
 export class EchoRequest {
   @IsInt() @Max(100) value!: number;
   @IsOptional() @IsInt() waitMs?: number;
   @IsOptional() @IsString() text?: string;
 }
 
-/** Subjects are `rollout.v1.<pool>.<prefix>.…`; each spec file has a prefix of its own. */
+/** Builds a controller for the subjects `rollout.v1.<pool>.<prefix>.…`. Each spec file has a separate prefix. */
 export function echoController(prefix: string): Type & { seen: MessageContext[]; events: number[]; gate: Gate } {
   @Controller()
   class EchoController {
@@ -107,7 +106,7 @@ export class Gate {
   }
 }
 
-/** One replica of an app with a controller, and a client on a connection of its own. */
+/** One replica of an app with a controller, and a client with a separate connection. */
 export interface EchoApp {
   transport: NatsTransport;
   connection: MessagingConnection;
@@ -129,7 +128,7 @@ export async function startEchoApp(
   attachTransport(app, transport);
   await app.init();
   await app.startAllMicroservices();
-  // Tests count messages: a busy machine must not add repeats.
+  // The client does not repeat requests on a busy machine, because tests count messages.
   const client = new MessagingClient(await connectNats({ url, reconnectWaitMs: 50 }), new ReplySubjects(), 60_000);
   return {
     transport,

@@ -1,19 +1,22 @@
-/** The cap on messages being handled: requests over it are refused, events wait in a bounded queue. */
+/**
+ * Limits the messages that are handled at the same time. Further requests are refused; further events wait in a bounded
+ * queue.
+ */
 export class InFlight {
   private count = 0;
   private readonly waiting: Array<() => void> = [];
   private readonly waiters: Array<() => void> = [];
 
   /**
-   * @param limit messages handled at once
-   * @param maxWaiting events that may wait; callers do not repeat an event, for example a release
+   * @param limit maximum messages that are handled at the same time
+   * @param maxWaiting maximum events that wait, because callers do not repeat an event, for example a release
    */
   constructor(
     private readonly limit: number,
     private readonly maxWaiting: number,
   ) {}
 
-  /** Starts the work if there is a slot, keeps an event for later; false when it is refused. */
+  /** Starts the work, or lets an event wait, if there is room. Returns false for refused work. */
   admit(start: () => void, mayWait: boolean): boolean {
     if (this.count < this.limit) {
       this.count++;
@@ -27,7 +30,7 @@ export class InFlight {
     return false;
   }
 
-  /** Gives a slot back; the next waiting event takes it. */
+  /** Frees a slot, which the next waiting event takes. */
   done(): void {
     const next = this.waiting.shift();
     if (next !== undefined) {
@@ -48,7 +51,7 @@ export class InFlight {
     return this.count + this.waiting.length;
   }
 
-  /** Resolves when no message is handled or waits. */
+  /** Resolves when no message is being handled or waits. */
   idle(): Promise<void> {
     return this.inHand() === 0 ? Promise.resolve() : new Promise((resolve) => this.waiters.push(resolve));
   }

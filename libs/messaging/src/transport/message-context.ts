@@ -1,17 +1,17 @@
 import type { Msg } from 'nats';
 
 /**
- * Result of a handler that has parked the call: the transport sends no reply and frees the in-flight slot. The process
- * that grants the call later answers with `MessagingClient.reply(replyTo, ...)`.
+ * Result of a handler that has parked the call. The transport sends no reply, and frees the slot of the call. The
+ * process that answers later calls `MessagingClient.reply(replyTo, ...)`.
  */
 export const PARKED: unique symbol = Symbol('broomwagon.parked');
 
-/** Context that `@Ctx()` gives a handler: everything about the message but its body. */
+/** Context that `@Ctx()` gives a handler: subject, pool and reply subject of the message. */
 export class MessageContext {
   constructor(
     private readonly message: Pick<Msg, 'subject'>,
     private readonly poolToken: number,
-    /** The caller's inbox; undefined for an event. */
+    /** Inbox of the caller; undefined for an event. */
     readonly replyTo: string | undefined,
   ) {}
 
@@ -19,7 +19,7 @@ export class MessageContext {
     return this.message.subject;
   }
 
-  /** The pool the subject names; empty for a subject without one. */
+  /** Pool in the subject; empty for a subject without a pool. */
   get pool(): string {
     return this.poolToken < 0 ? '' : (this.message.subject.split('.')[this.poolToken] ?? '');
   }

@@ -1,15 +1,18 @@
 import type { ErrorCode } from '@broomwagon/contracts';
 
-/** How the handling of a message ended. Few values, so it may be a metric label. */
+/** Outcome of a message: few values, for a metric label. */
 export type MessageOutcome = 'OK' | 'PARKED' | ErrorCode;
 
-/** Counters of the transport for each message. Called on the hot path: must be cheap and must not throw. */
+/**
+ * Counters of the transport. The transport calls these methods for each message, so they must be cheap and must not
+ * throw.
+ */
 export interface MessageMetrics {
-  /** @param pattern subject as declared by the handler, so its values are few */
+  /** @param pattern declared subject of the handler, for few values of the label */
   handled(pattern: string, outcome: MessageOutcome, durationSeconds: number): void;
-  /** How many messages are being handled now. */
+  /** Sets the number of messages that are being handled. */
   inFlight(count: number): void;
 }
 
-/** Counts nothing. */
+/** Metrics that count nothing. */
 export const NO_METRICS: MessageMetrics = { handled: () => undefined, inFlight: () => undefined };

@@ -22,26 +22,29 @@ import { findPoolToken, buildSubjects, type Pools } from './subjects';
 
 const LOGGED_IDS = ['job', 'roundId', 'groupId', 'requestId', 'attempt', 'leaseId', 'serverId', 'workerId'];
 
-/** Patterns of operations begin with it. */
+/** First part of the patterns of operations. */
 const OF_POOLS = `${SUBJECT_ROOT}.*.`;
-/** Callers add jitter to the pause. */
+/** The pause has no jitter, because callers add jitter. */
 const OVERLOADED = new BroomwagonError('OVERLOADED', 'Too many requests at the same time', { retryAfterMs: 50 });
 
 /** The settings of a service for its transport. */
 export interface NatsTransportOptions {
-  /** Replicas with the same group share the messages; normally the name of the app. */
+  /** Queue group, normally the name of the app. Replicas with the same group share the messages. */
   queueGroup: string;
-  /** Default `*`. */
+  /** Pools that the service serves. Default `*`. */
   pools?: Pools;
   /** Values for `{name}` in declared subjects. */
   placeholders?: Readonly<Record<string, string>>;
-  /** Requests above it are answered OVERLOADED at once. Default 1,024. */
+  /** Maximum messages that are handled at the same time. Further requests are answered OVERLOADED. Default 1,024. */
   maxInFlight?: number;
-  /** Events (messages without a reply) that may wait for a slot; more are dropped and counted. Default 8,192. */
+  /**
+   * Maximum events (messages without a reply) that wait for a slot. Further events are dropped and counted. Default
+   * 8,192.
+   */
   maxWaitingEvents?: number;
-  /** Where replies may go. Default: `_INBOX` only. */
+  /** Subjects to which replies may go. Default: only `_INBOX`. */
   replySubjects?: ReplySubjects;
-  /** How long a shutdown waits for accepted messages. Default 20,000. */
+  /** Maximum time that a shutdown waits for accepted messages, milliseconds. Default 20,000. */
   drainDeadlineMs?: number;
   metrics?: MessageMetrics;
 }
@@ -55,16 +58,16 @@ interface Route {
 /** A message on its way through the transport. */
 interface Incoming {
   message: Msg;
-  /** Where the answer goes; undefined for an event, and for a caller that names a subject which is no inbox. */
+  /** Subject of the answer; undefined for an event, and for a reply subject that is no inbox. */
   replyTo: string | undefined;
 }
 
 /**
- * The NATS transport of all apps: plain JSON in and out, no envelope. Handlers are ordinary `@MessagePattern(subject)`
- * methods; `@MessagePattern(subject, { broadcast: true })` makes every replica get the message.
+ * The NATS transport of all apps, with plain JSON as messages. Handlers are methods with `@MessagePattern(subject)`.
+ * With `@MessagePattern(subject, { broadcast: true })` every replica gets the message.
  *
- * Validation, tracing, shedding, metrics and error mapping are here and not in interceptors, which cost 50 us a call.
- * Connect it with `attachTransport`.
+ * Tracing, refusals, metrics and errors are handled here instead of in interceptors, which cost 50 us a call.
+ * `attachTransport` connects the transport to an application.
  */
 export class NatsTransport extends Server implements CustomTransportStrategy {
   private readonly nats: NatsConnection;
@@ -88,12 +91,12 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.stallWatch = new StallWatch(() => this.nats.flush());
   }
 
-  /** The subjects handlers were declared for. */
+  /** Returns the declared subjects of all handlers. */
   registeredPatterns(): readonly string[] {
     return [...this.messageHandlers.keys()];
   }
 
-  /** True when all subscriptions exist and no shutdown has started. */
+  /** True if all subscriptions exist and no shutdown has started. */
   isBound(): boolean {
     return this.state === 'bound' && this.connection.refusals.subscription === undefined;
   }
@@ -102,7 +105,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     return this.state === 'draining' || this.state === 'closed';
   }
 
-  /** Messages being handled or waiting for a slot now. */
+  /** Returns the number of messages that are being handled or wait for a slot. */
   inHand(): number {
     return this.inFlight.inHand();
   }
@@ -130,7 +133,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     callback(failure);
   }
 
-  /** Drains the subscriptions, waits for accepted messages, then drains the connection. No message is lost. */
+  /** Drains the subscriptions, waits for accepted messages until `drainDeadlineMs`, then drains the connection. */
   close(): Promise<void> {
     this.closing ??= this.shutDown();
     return this.closing;
@@ -149,14 +152,14 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
       const route: Route = { pattern, poolToken: findPoolToken(pattern), handler };
       const queue = handler.extras?.broadcast === true ? undefined : this.options.queueGroup;
       this.subscribe(pattern, route, queue);
-      // Callers that get no answer from the group, of which one may hang, repeat here.
+      // A caller without an answer from the group repeats its request on the subject of one replica.
       if (queue !== undefined && pattern.startsWith(OF_POOLS) && !pattern.includes('{')) {
         this.subscribe(replicaSubject(this.connection.replicaId, '*', pattern.slice(OF_POOLS.length)), route);
       }
     }
-    // The answer to this ping comes after the server has all subscriptions.
+    // When the answer to this ping arrives, the server has all subscriptions.
     await this.nats.flush();
-    // Refusals of these subscriptions are known by now, too.
+    // Refusals of subscriptions have arrived before the answer to the ping.
     if (this.connection.refusals.subscription !== undefined) throw this.connection.refusals.subscription;
     if (this.state === 'new') this.state = 'bound';
   }
@@ -218,7 +221,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.metrics.handled(route.pattern, outcome, (performance.now() - startedAtMs) / 1_000);
   }
 
-  /** The id of this replica, for a client that sends its timeout: such a client repeats unanswered requests. */
+  /** Returns headers with the id of this replica, for a client that sends a timeout and so repeats requests. */
   private headersFor({ headers }: Msg): MsgHdrs | undefined {
     return headers?.has(TIMEOUT_HEADER) ? this.connection.replicaHeaders : undefined;
   }
@@ -252,7 +255,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     const deadlineMs = Date.now() + (this.options.drainDeadlineMs ?? 20_000);
     const left = (): number => Math.max(0, deadlineMs - Date.now());
     if (this.connection.isConnected()) {
-      // Drains end when the server has confirmed them, so all messages it had sent before are accepted by then.
+      // A drain ends when the server has confirmed it, so all messages that the server has sent before are accepted.
       const drained = Promise.allSettled(this.subscriptions.map((subscription) => subscription.drain()));
       await Promise.race([drained, this.connection.closedForGood, timeout(left())]);
     }
@@ -265,7 +268,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   }
 }
 
-/** Ids in the body of a message, for logs: no other field of a body is logged. */
+/** Returns the ids in the body of a message, for logs. Other fields of a body are not logged. */
 function idsIn({ data }: Msg): Record<string, string> {
   try {
     const body = decodeBody(data);

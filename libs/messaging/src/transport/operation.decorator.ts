@@ -3,16 +3,16 @@ import { OPERATIONS, buildPattern, type OperationName, type ReplyOf, type Reques
 import { ContractPipe } from '../validation/contract.pipe';
 import type { MessageContext, PARKED } from './message-context';
 
-/** Handler of an operation. It may answer {@link PARKED} and send the reply later. */
+/** Handler of an operation, which may return {@link PARKED} and send the reply later. */
 type OperationHandler<Name extends OperationName> = (
   body: RequestOf<Name>,
   context: MessageContext,
 ) => Promise<ReplyOf<Name> | typeof PARKED>;
 
 /**
- * Makes a method of a controller the handler of an operation of the protocol:
- * `@Operation('lb.release') release(body: ReleaseRequest, { pool }: MessageContext)`. The table in libs/contracts has
- * the class that its body is validated by, and the compiler compares the types of body and reply with it.
+ * Makes a method of a controller the handler of an operation of the protocol: `@Operation('lb.release') release(body:
+ * ReleaseRequest, { pool }: MessageContext)`. `OPERATIONS` of libs/contracts has the class for the validation of the
+ * body. The compiler checks the types of body and reply.
  */
 export function Operation<Name extends OperationName>(name: Name) {
   return <Handler extends OperationHandler<Name>>(

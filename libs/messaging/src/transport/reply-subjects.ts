@@ -3,8 +3,8 @@ import { Logger } from '@nestjs/common';
 const SAY_AGAIN_MS = 60_000;
 
 /**
- * Where replies may go: inboxes only. A caller names the subject of its reply, so it could make a
- * service publish commands to workers, or events, with the rights of the service.
+ * Subjects to which replies may go: only inboxes. A caller chooses the reply subject. Without this check, a service
+ * would publish commands or events for a caller, with the rights of the service.
  */
 export class ReplySubjects {
   private readonly logger = new Logger(ReplySubjects.name);
@@ -13,8 +13,8 @@ export class ReplySubjects {
   private saidAtMs = -Infinity;
 
   /**
-   * @param inboxes first parts of the inboxes of callers, e.g. `_INBOX`; NATS accounts may give each role its own
-   * @param onRefused counts
+   * @param inboxes first parts of the inboxes of callers, e.g. `_INBOX`
+   * @param onRefused called for each refused subject
    */
   constructor(
     inboxes: readonly string[] = ['_INBOX'],
@@ -23,7 +23,7 @@ export class ReplySubjects {
     this.prefixes = inboxes.map((inbox) => `${inbox}.`);
   }
 
-  /** False, counted and logged once a minute at most, for a subject that is no inbox. */
+  /** Returns false for a subject that is no inbox. Each refusal is counted, and logged at most once a minute. */
   allows(subject: string): boolean {
     if (this.prefixes.some((prefix) => subject.startsWith(prefix)) && !/[\s*>]/.test(subject)) return true;
     this.onRefused();

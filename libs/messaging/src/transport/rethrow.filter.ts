@@ -3,7 +3,7 @@ import { NestMicroservice } from '@nestjs/microservices';
 import { throwError, type Observable } from 'rxjs';
 import type { NatsTransport } from './nats.transport';
 
-/** Hands every exception to the transport as it is: it is mapped there, once. Nest's own filter would mask ours. */
+/** Passes every exception to the transport, which maps it once. The default filter of Nest would mask our errors. */
 @Catch()
 export class RethrowFilter implements ExceptionFilter {
   catch(exception: unknown): Observable<never> {
@@ -12,8 +12,8 @@ export class RethrowFilter implements ExceptionFilter {
 }
 
 /**
- * Connects the transport to a Nest application, with the filter it needs. HTTP filters of the application stay as they
- * are.
+ * Connects the transport to a Nest application, with the filter that the transport needs. HTTP filters of the
+ * application do not change.
  */
 export function attachTransport(app: INestApplication, transport: NatsTransport): NestMicroservice {
   const microservice = app.connectMicroservice(
@@ -21,8 +21,8 @@ export function attachTransport(app: INestApplication, transport: NatsTransport)
     { deferInitialization: true },
   ) as NestMicroservice;
   microservice.useGlobalFilters(new RethrowFilter());
-  // Nest does the following for a connected microservice, too; here only after the filter is known. The application
-  // itself runs the init hooks.
+  // Nest would make these calls at the connection of the microservice, which is before the filter is set. The
+  // application itself runs the init hooks.
   microservice.registerListeners();
   microservice.setIsInitialized(true);
   microservice.setIsInitHookCalled(true);

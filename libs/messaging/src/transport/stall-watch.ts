@@ -1,10 +1,11 @@
 const LOOK_EVERY_MS = 100;
-/** The process was stalled if nothing ran for this long. */
+/** Time without any run of the timer after which the process counts as stalled. */
 const STALL_MS = 500;
 
 /**
- * Measures how long messages may have waited because this process did not run (stopped, starved, collecting garbage),
- * without comparing clocks of two machines. Messages of that time arrive before the answer to a ping that is sent now.
+ * Measures how long messages may have waited because this process did not run (stopped, without CPU, in a garbage
+ * collection), without the clock of another machine. After a stall, the process sends a ping. All messages before the
+ * answer to the ping may have waited.
  */
 export class StallWatch {
   private aliveAtMs = performance.now();
@@ -12,10 +13,10 @@ export class StallWatch {
   private stalls = 0;
   private readonly timer = setInterval(() => void this.queuedMs(), LOOK_EVERY_MS).unref();
 
-  /** @param roundTrip a ping to the NATS server and back on the connection of the messages */
+  /** @param roundTrip sends a ping on the connection of the messages, and waits for the answer */
   constructor(private readonly roundTrip: () => Promise<void>) {}
 
-  /** How long a message that is read now may have waited for us, milliseconds; 0 while this process keeps up. */
+  /** Returns how long a message that is read now may have waited for this process, milliseconds; 0 without a stall. */
   queuedMs(): number {
     const now = performance.now();
     if (now - this.aliveAtMs > STALL_MS) {
@@ -32,11 +33,11 @@ export class StallWatch {
   }
 
   private async catchUp(stall: number, pingedAtMs: number): Promise<void> {
-    // A connection that broke brings nothing old any more.
+    // After a broken connection, no old messages arrive, so an error counts as an answer.
     await this.roundTrip().catch(() => undefined);
     if (stall === this.stalls) this.staleSinceMs = undefined;
-    // Messages behind the answer were sent after the ping. Without this, a process that stalls again and again would
-    // count the whole time since its first stall, and refuse every request.
+    // Messages after this answer were sent after the ping. Without this line, a process that stalls again and again
+    // would count the whole time since its first stall, and refuse every request.
     else if (this.staleSinceMs !== undefined) this.staleSinceMs = Math.max(this.staleSinceMs, pingedAtMs);
   }
 }

@@ -3,17 +3,17 @@ import { NO_POOL, buildPattern } from '@broomwagon/contracts';
 /** Pools that a service serves: all, or the named ones. */
 export type Pools = '*' | readonly string[];
 
-/** Callers of a pool that no service serves send it for {@link NO_POOL}. */
+/** Operation that callers send with {@link NO_POOL} if no service serves their pool. */
 const OF_ANY_POOL = buildPattern('pool.find');
 
-/** Index of the pool in `rollout.v1.<pool>.…`; -1 for a subject that has no pool. */
+/** Returns the index of the pool in a pattern such as `rollout.v1.*.lb.acquire`; -1 for a pattern without a pool. */
 export function findPoolToken(pattern: string): number {
   return pattern.split('.').indexOf('*');
 }
 
 /**
- * The subjects to subscribe to for a declared pattern: the first `*` is the pool, `{name}` is a value of this process
- * (as in `rollout.v1.*.worker.{workerId}.abort`).
+ * Returns the subjects to subscribe to for a declared pattern, for example `rollout.v1.*.worker.{workerId}.abort`. The
+ * first `*` stands for the pool, `{name}` for a value of this process.
  * @throws Error when a placeholder has no value
  */
 export function buildSubjects(pattern: string, pools: Pools, placeholders: Readonly<Record<string, string>>): string[] {

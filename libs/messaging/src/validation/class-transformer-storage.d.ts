@@ -1,4 +1,4 @@
-/** Class-transformer does not export its metadata, which names the classes of nested objects. */
+/** The metadata of class-transformer, which has the classes of nested objects and is not exported. */
 declare module 'class-transformer/cjs/storage.js' {
   export { defaultMetadataStorage } from 'class-transformer/types/storage';
 }

@@ -4,11 +4,11 @@ import { getSchema, type ContractClass, type Schema } from './json-schema';
 type Fields = Record<string, unknown>;
 type Step = (body: Fields) => void;
 
-/** Bodies that services receive; messages of services to workers hold ids as their callers chose them. */
+/** Classes whose ids are encoded: requests to services. Commands to workers keep ids as callers chose them. */
 const REQUESTS = new Set<ContractClass>(Object.values(OPERATIONS).map(({ request }) => request));
 const steps = new Map<Schema, Step[]>();
 
-/** Encodes the ids of a request that was checked, in place: services use ids only in this form (decisions/0037). */
+/** Encodes the ids of a validated request, in place. Services use only encoded ids (decisions/0037). */
 export function encodeIds<T extends object>(contract: ContractClass<T>, body: T): T {
   if (REQUESTS.has(contract)) run(getSchema(contract), body as Fields);
   return body;

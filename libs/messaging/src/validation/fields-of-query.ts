@@ -3,9 +3,9 @@ import type { JsonObject } from '../wire';
 import { type ContractClass, type Schema, getSchema } from './json-schema';
 
 /**
- * Query parameters as the fields of a request, with the types of its class. A text that is no value of its type, and a
- * name that is no field, stay as they are: the validator refuses them.
- * @throws BroomwagonError VALIDATION_FAILED for a field that is no list and is given twice
+ * Converts query parameters to the fields of a request, with the types of the class. A wrong value, or an unknown name,
+ * stays unchanged, and the validator refuses it.
+ * @throws BroomwagonError VALIDATION_FAILED for two values of a field that is no list
  */
 export function fieldsOfQuery(contract: ContractClass, query: URLSearchParams): JsonObject {
   const { properties } = getSchema(contract);

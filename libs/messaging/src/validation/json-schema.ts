@@ -5,10 +5,10 @@ import type { ValidationMetadata } from 'class-validator/types/metadata/Validati
 
 /** A DTO class of libs/contracts. */
 export type ContractClass<T extends object = object> = new () => T;
-/** A rule that JSON Schema lacks: returns the fault of a value of an object, or undefined. */
+/** A rule that JSON Schema lacks. The function returns the fault of a value of an object, or undefined. */
 export type Rule = (value: unknown, object: unknown) => string | undefined;
 
-/** A JSON Schema with the keywords of Ajv, and the keywords that `validator.ts` adds. */
+/** A JSON Schema, with additional keywords of `validator.ts`. */
 export interface Schema {
   type?: 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array';
   properties?: Record<string, Schema>;
@@ -16,14 +16,14 @@ export interface Schema {
   items?: Schema;
   /** Rules that only class-validator has. */
   rules?: Rule[];
-  /** Texts for people, by keyword. */
+  /** Error messages by keyword. */
   messages?: Record<string, string>;
-  /** Kind of the id, for the field of an id. */
+  /** Kind of the id, if the value is an id. */
   idKind?: IdKind;
   [keyword: string]: unknown;
 }
 
-/** Rules of class-validator that JSON Schema has with the same meaning. */
+/** Keywords of JSON Schema for rules of class-validator with the same meaning. */
 const KEYWORDS: Record<string, (constraints: readonly unknown[]) => Schema | undefined> = {
   isString: () => ({ type: 'string' }),
   isInt: () => ({ type: 'integer' }),
@@ -45,8 +45,9 @@ const KEYWORDS: Record<string, (constraints: readonly unknown[]) => Schema | und
 const schemas = new WeakMap<ContractClass, Schema>();
 
 /**
- * The JSON Schema of a DTO class: its decorators of class-validator, with the decorators of base and nested classes.
- * @throws Error for a decorator that it cannot express
+ * Returns the JSON Schema of a DTO class, from the class-validator decorators of the class, its base classes and nested
+ * classes.
+ * @throws Error for a decorator that has no equivalent
  */
 export function getSchema(contract: ContractClass): Schema & Required<Pick<Schema, 'properties'>> {
   let schema = schemas.get(contract);
@@ -105,7 +106,7 @@ function buildPart(contract: ContractClass, metadata: ValidationMetadata): Schem
   return { ...keywords, messages: Object.fromEntries(told.map((keyword) => [keyword, message])) };
 }
 
-/** Runs class-validator's own function, so that every synchronous rule is exact. */
+/** Builds a rule from the function of class-validator itself, so that every synchronous rule is exact. */
 function buildRule(
   contract: ContractClass,
   { constraintCls, propertyName, constraints, message }: ValidationMetadata,
@@ -120,7 +121,7 @@ function buildRule(
 }
 
 function add(target: Schema, { type, rules, messages, ...others }: Schema): void {
-  // An integer is also a number.
+  // The type `integer` replaces `number`.
   if (type !== undefined && (target.type === undefined || type === 'integer')) target.type = type;
   if (rules !== undefined) target.rules = [...(target.rules ?? []), ...rules];
   if (messages !== undefined) target.messages = { ...target.messages, ...messages };

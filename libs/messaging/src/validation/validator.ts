@@ -3,19 +3,19 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { DataValidateFunction } from 'ajv/dist/types';
 import { getSchema, type ContractClass, type Rule, type Schema } from './json-schema';
 
-/** One thing that is wrong with a body. `field` is a dotted path, e.g. `groups.3.groupId`; empty for the body. */
+/** One fault of a body. `field` is a path, e.g. `groups.3.groupId`; empty for the whole body. */
 export interface FieldError {
   field: string;
   reason: string;
 }
 
-/** More than these are not listed: an array of 2,048 wrong items must not make a reply of a megabyte. */
+/** Maximum faults in a reply, because 2,048 wrong items would make a reply of a megabyte. */
 const MAX_DETAILS = 32;
 const MAX_TEXT_LENGTH = 256;
-/** Depth of a free-form value; the JSON of Redis ends at 1,000. */
+/** Maximum depth of a free-form value. The JSON of Redis allows 1,000. */
 const MAX_DEPTH = 500;
 
-/** Texts of keywords for which Ajv has no better text. */
+/** Error messages that replace the messages of Ajv, by keyword. */
 const TEXTS: Record<string, (params: Record<string, unknown>) => string> = {
   required: () => 'is missing',
   additionalProperties: ({ additionalProperty }) => `property ${String(additionalProperty)} should not exist`,
@@ -23,7 +23,7 @@ const TEXTS: Record<string, (params: Record<string, unknown>) => string> = {
   enum: ({ allowedValues }) => `must be one of: ${(allowedValues as unknown[]).join(', ')}`,
 };
 
-// `JSON.parse` makes Infinity of 1e400.
+// `strictNumbers` refuses Infinity, which `JSON.parse` returns for 1e400.
 const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, strictNumbers: true, validateSchema: false });
 ajv
   .addKeyword({ keyword: 'dropNulls', type: 'object', before: 'required', modifying: true, compile: dropNulls })
@@ -32,8 +32,8 @@ ajv
 const compiled = new Map<ContractClass, ValidateFunction>();
 
 /**
- * Checks a body, which came as JSON, against a DTO class, with unknown fields refused and nothing coerced. `null` in a
- * field of a class counts as absent, since many clients write all their fields; it is deleted from the body.
+ * Checks a parsed JSON body against a DTO class. Unknown fields are refused, and no value is converted. A field with
+ * `null` counts as absent and is deleted from the body, because many clients write all their fields.
  * @returns the body
  * @throws BroomwagonError VALIDATION_FAILED with the first `field` and all `details: [{field, reason}]`
  */
@@ -68,7 +68,10 @@ function buildCheck(rules: readonly Rule[], parentSchema: Schema): DataValidateF
   return check;
 }
 
-/** Code that copies objects may change a prototype by `__proto__`; deep values overflow the stack. */
+/**
+ * Finds a fault of a free-form value: `__proto__`, which may change a prototype when objects are copied, or a depth
+ * that overflows the stack.
+ */
 function freeFormFault(value: unknown, _?: unknown, depth = 0): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   if (depth > MAX_DEPTH) return 'is nested too deeply';
@@ -81,7 +84,7 @@ function freeFormFault(value: unknown, _?: unknown, depth = 0): string | undefin
 }
 
 function failure(found: readonly ErrorObject[]): BroomwagonError {
-  // A wrong type breaks other rules too, and their reports mislead.
+  // A value of a wrong type breaks other rules too; reports of these rules would mislead.
   const mistyped = new Set(found.filter(({ keyword }) => keyword === 'type').map(({ instancePath }) => instancePath));
   const errors = found.filter(({ keyword, instancePath }) => keyword === 'type' || !mistyped.has(instancePath));
   const details = errors.slice(0, MAX_DETAILS).map(toFieldError);
@@ -93,7 +96,7 @@ function failure(found: readonly ErrorObject[]): BroomwagonError {
   });
 }
 
-/** Field and reason. The items of a list are fields only if they are objects. */
+/** Converts an error of Ajv. An item of a list has a path of its own only if it is an object. */
 function toFieldError({ instancePath, keyword, message, params, parentSchema }: ErrorObject): FieldError {
   const path = instancePath.split('/').slice(1);
   const { type, messages } = parentSchema as Schema;

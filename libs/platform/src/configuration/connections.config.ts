@@ -5,7 +5,7 @@ import { applyDecorators } from '@nestjs/common';
 import { IsIn, Matches, ValidateBy } from 'class-validator';
 import { Env } from './env.decorator';
 
-/** How services and command lines reach NATS and Redis. */
+/** Settings of services and command lines for the connections to NATS and Redis. */
 export class ConnectionsConfig {
   @Env('NATS_URL', 'NATS addresses, separated by commas; tls:// requires TLS')
   @Matches(/^(nats|tls):\/\/\S+$/, { message: 'must be an address as nats://host:4222 or tls://host:4222' })
@@ -109,7 +109,7 @@ export class ConnectionsConfig {
     };
   }
 
-  /** Address of Redis and prefix of our keys; `tls` is for an address that asks for it. */
+  /** Options for the connection to Redis. `tls` counts only for an address that requires TLS. */
   redisConfig() {
     return {
       url: this.redisUrl,
@@ -122,7 +122,7 @@ export class ConnectionsConfig {
   }
 }
 
-/** Each property is read from its file whenever a connection is made, since certificates are renewed meanwhile. */
+/** Builds options of TLS. Each property is read from its file for each connection, because certificates are renewed. */
 function buildTls(ca?: string, cert?: string, key?: string, servername?: string): TlsSettings {
   const settings: TlsSettings = {};
   for (const [name, path] of Object.entries({ ca, cert, key })) {
@@ -130,7 +130,7 @@ function buildTls(ca?: string, cert?: string, key?: string, servername?: string)
     const file = new RereadFile(path);
     Object.defineProperty(settings, name, { enumerable: true, get: () => file.read() });
   }
-  // An undefined servername is not the same as none for node:tls.
+  // node:tls treats a property `servername` that is undefined in another way than an absent one.
   return servername === undefined ? settings : Object.assign(settings, { servername });
 }
 
@@ -154,7 +154,7 @@ function IsNatMap(): PropertyDecorator {
   });
 }
 
-/** A setting of TLS makes no sense with an address that does not ask for TLS: it would be ignored. */
+/** A setting of TLS, which is refused if the address does not require TLS, because it would be ignored. */
 function IsOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyDecorator {
   const asksForTls = urlProperty === 'redisUrl' ? /^rediss[+:]/ : /tls:\/\//;
   return ValidateBy({

@@ -2,16 +2,16 @@ import { withoutCredentials } from '../logging/without-credentials';
 import { getEnvFields } from './env.decorator';
 import { getConfigSource, type ConfigSource } from './load-config';
 
-/** One line of a printed configuration. */
+/** One variable of a printed configuration. */
 export interface ConfigRow {
   variable: string;
-  /** Without secrets: they are `***`, and so are credentials inside addresses. */
+  /** The value, with `***` for secrets and for credentials in addresses. */
   value: string;
   source: ConfigSource;
   description: string;
 }
 
-/** A configuration for people and logs, without secrets. */
+/** Describes a configuration for people and logs, without secrets. */
 export function describeConfig(config: object): ConfigRow[] {
   return getEnvFields(config.constructor as new () => object).map((field) => {
     const value = formatValue((config as Record<string, unknown>)[field.property]);
@@ -24,7 +24,7 @@ export function describeConfig(config: object): ConfigRow[] {
   });
 }
 
-/** A configuration as text, one variable a line; the output of `--print-config`. */
+/** Formats a configuration as text, one variable a line, for `--print-config`. */
 export function printedConfig(config: object): string {
   const rows = describeConfig(config);
   const nameWidth = Math.max(...rows.map((row) => row.variable.length));

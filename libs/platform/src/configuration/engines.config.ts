@@ -6,7 +6,7 @@ import type { ServiceConfig } from './service.config';
 // oxlint-disable-next-line typescript/no-explicit-any
 type ConfigClass = new (...args: any[]) => ServiceConfig;
 
-/** The settings of a service that calls engines, on top of its others. */
+/** Extends a configuration class with the settings of a service that calls engines. */
 export function withEngines<Base extends ConfigClass>(base: Base) {
   class EnginesConfig extends base {
     @Env('ENGINE_API_KEY', 'bearer token for the engines of all pools', { isSecret: true })
@@ -26,7 +26,7 @@ export function withEngines<Base extends ConfigClass>(base: Base) {
     @IsGivenWithKey()
     engineAllowList: string[] = [];
 
-    /** Bearer token for engines of this pool. */
+    /** Returns the bearer token for engines of a pool. */
     findEngineKey(pool: string): string | undefined {
       const own = this.engineApiKeys.find((entry) => entry.startsWith(`${pool}=`));
       return own?.slice(pool.length + 1) ?? this.engineApiKey;
@@ -35,7 +35,7 @@ export function withEngines<Base extends ConfigClass>(base: Base) {
   return EnginesConfig;
 }
 
-/** A key is sent to every address that is registered as an engine, so the list must name the allowed addresses. */
+/** A list that is required with a key, because keys are sent to every registered address on the list. */
 function IsGivenWithKey(): PropertyDecorator {
   return ValidateBy({
     name: 'isGivenWithKey',

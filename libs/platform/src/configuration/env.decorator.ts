@@ -1,12 +1,12 @@
 import { applyDecorators } from '@nestjs/common';
 import { IsArray, IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
 
-/** How the text of a variable becomes a value. */
+/** Kind of a variable, by which its text is parsed. */
 export type EnvKind = 'string' | 'number' | 'boolean' | 'list' | 'duration';
 
-/** Rules for the value of a field of a configuration class, beside its type. */
+/** Rules for the value of a field of a configuration class, in addition to its type. */
 export interface EnvRules {
-  /** Bounds of a number. */
+  /** Minimum and maximum of a number. */
   min?: number;
   max?: number;
   /** A secret value is never printed. */
@@ -22,10 +22,10 @@ export interface EnvField {
   isSecret: boolean;
 }
 
-/** The longest wait of a timer of Node, 24 days: a longer one would end at once. */
+/** The longest wait of a timer of Node, 24 days. A longer wait would end at once. */
 const MAX_TIMER_MS = 2_147_483_647;
 
-/** Ten years: of ages, for which no timer waits. */
+/** Maximum of settings for ages, for which no timer waits: ten years. */
 export const MAX_AGE_MS = 315_360_000_000;
 
 const FIELDS = Symbol('broomwagon.env-fields');
@@ -36,9 +36,9 @@ const KIND_OF_TYPE = new Map<unknown, EnvKind>([
 ]);
 
 /**
- * Reads a field of a configuration class from an environment variable and checks it by its type and `rules`: numbers
- * are whole; a number in `..._MS` is a duration, as `250`, `250ms`, `30s`, `5m` or `2h`, of at most 24 days if
- * `rules` have no maximum; commas separate a list. A field without a default is optional.
+ * Reads a field of a configuration class from an environment variable, and checks the value by its type and `rules`.
+ * Numbers are whole. Commas separate a list. A number in `..._MS` is a duration, for example `250`, `250ms`, `30s`,
+ * `5m` or `2h`, of at most 24 days if `rules` have no maximum. A field without a default is optional.
  */
 export function Env(variable: string, description: string, rules: EnvRules = {}): PropertyDecorator {
   return (target, name) => {
@@ -69,7 +69,7 @@ function buildChecks(
   }
 }
 
-/** The variables of a configuration class, variables of its base classes first. */
+/** Returns the variables of a configuration class, variables of base classes first. */
 export function getEnvFields(type: new () => object): readonly EnvField[] {
   return (Reflect.getMetadata(FIELDS, type.prototype as object) ?? []) as EnvField[];
 }

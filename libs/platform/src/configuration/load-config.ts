@@ -7,19 +7,18 @@ import { parseValue } from './parse-value';
 export type ConfigSource = 'default' | 'file' | 'environment';
 
 export interface LoadConfigOptions {
-  /** Default: process.env. */
+  /** Environment; default: process.env. */
   env?: Readonly<Record<string, string | undefined>>;
   /**
-   * JSON file with the names of the variables as keys. Default: the file that CONFIG_FILE names. The environment wins.
+   * JSON file with the names of variables as keys. Default: the file in CONFIG_FILE. The environment overrides the
+   * file.
    */
   file?: string;
-  /**
-   * Further `BROOMWAGON_` variables that are no mistakes, e.g. variables of other apps started with one environment.
-   */
+  /** Further known `BROOMWAGON_` variables, for example variables of other apps with the same environment. */
   alsoKnown?: readonly string[];
 }
 
-/** All faults of a configuration, at once. */
+/** All faults of a configuration in one error. */
 export class ConfigurationError extends Error {
   constructor(readonly problems: readonly { variable: string; reason: string }[]) {
     super(`The configuration is wrong:\n${problems.map((one) => `  ${one.variable}: ${one.reason}`).join('\n')}`);
@@ -31,8 +30,8 @@ const OUR_PREFIX = 'BROOMWAGON_';
 const sources = new WeakMap<object, Map<string, ConfigSource>>();
 
 /**
- * Builds a configuration from the environment and an optional file, by the `@Env` fields of a class-validator class.
- * An empty variable counts as not set.
+ * Builds a configuration from the environment and an optional file, for a class with `@Env` fields. An empty variable
+ * counts as not set.
  * @throws ConfigurationError naming every wrong variable
  */
 export function loadConfig<T extends object>(type: new () => T, options: LoadConfigOptions = {}): T {
@@ -69,7 +68,7 @@ export function loadConfig<T extends object>(type: new () => T, options: LoadCon
   return config;
 }
 
-/** Source of the value of a property. */
+/** Returns the source of the value of a property. */
 export function getConfigSource(config: object, property: string): ConfigSource {
   return sources.get(config)?.get(property) ?? 'default';
 }
@@ -115,7 +114,7 @@ function ruleProblems(
   });
 }
 
-/** The known name most like a mistyped one, or undefined when none is near. */
+/** Returns the known name that is most similar to a mistyped name; undefined if no name is similar. */
 function closestName(mistyped: string, known: readonly string[]): string | undefined {
   const withoutPrefix = mistyped.replace(/^BROOMWAGON_/, '');
   let best: { name: string; distance: number } | undefined;

@@ -1,11 +1,11 @@
 import type { EnvKind } from './env.decorator';
 
-/** Result of parsing a text: a value, or the reason why it is none. */
+/** Result of parsing: a value, or the reason why there is no value. */
 export type Parsed = { value: unknown } | { reason: string };
 
 const UNITS_MS: Record<string, number> = { '': 1, ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Turns the text of a variable, or a value of the configuration file, into a value of its kind; nothing is guessed. */
+/** Parses the text of a variable, or checks a value of the configuration file, by the kind of the variable. */
 export function parseValue(kind: EnvKind, given: unknown): Parsed {
   if (typeof given === 'string') return parseText(kind, given.trim());
   const fits =

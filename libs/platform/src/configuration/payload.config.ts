@@ -3,7 +3,7 @@ import { IsRedisAddress } from './connections.config';
 import { Env } from './env.decorator';
 import { ServiceConfig } from './service.config';
 
-/** Configuration of an app that reads or writes payloads. All apps of a system must be given the same values. */
+/** Configuration of an app that reads or writes payloads. All apps of a system need the same values. */
 export class PayloadServiceConfig extends ServiceConfig {
   @Env('PAYLOAD_DRIVER', 'where payloads are stored: redis or file')
   @IsIn(['redis', 'file'])

@@ -5,7 +5,7 @@ import { linkSilenceMs } from './link-silence';
 import { LOG_FORMATS, type LogFormat } from '../logging/logging';
 import { Env } from './env.decorator';
 
-/** Configuration common to all apps; each app extends it with its own fields. */
+/** Common configuration of all apps. Each app adds its fields in a derived class. */
 export class ServiceConfig extends ConnectionsConfig {
   @Env('POOLS', 'pools to serve: * for all, or names separated by commas')
   @Matches(/^(\*|[A-Za-z0-9][A-Za-z0-9_-]{0,63})$/, { each: true, message: 'must be *, or pool names' })
@@ -64,7 +64,7 @@ export class ServiceConfig extends ConnectionsConfig {
     return { ...super.redisConfig(), silenceMs: linkSilenceMs(this.workerTtlMs) };
   }
 
-  /** The pools in the form the transport takes. */
+  /** Returns the pools in the form that the transport needs. */
   servedPools(): '*' | string[] {
     return this.pools.includes('*') ? '*' : this.pools;
   }

@@ -4,13 +4,13 @@ import type { OnModuleDestroy } from '@nestjs/common';
 import type { ReadinessCheck } from '@broomwagon/contracts';
 import type { MessagingConnection, NatsTransport } from '@broomwagon/messaging';
 
-/** Maximum time of a readiness check without a time of its own, milliseconds. */
+/** Default timeout of a readiness check, milliseconds. */
 const CHECK_TIMEOUT_MS = 500;
 
-/** The process is not live when the p99 of the lag of its event loop over ten seconds is above this. */
+/** Maximum lag of the event loop (p99 over ten seconds) of a live process, milliseconds. */
 const MAX_LOOP_LAG_MS = 2_000;
 
-/** The checks of the health routes. A check that fails rejects with the reason. */
+/** Checks of the health routes. */
 export class HealthRegistry implements OnModuleDestroy {
   private readonly loopDelay = monitorEventLoopDelay({ resolution: 20 });
   private readonly window: NodeJS.Timeout;
@@ -30,14 +30,14 @@ export class HealthRegistry implements OnModuleDestroy {
     void connection.needsRestart.then(this.requestRestart);
   }
 
-  /** Adds a condition of readiness, e.g. a ping of Redis. Slower than `timeoutMs` (default 500) is not ready. */
+  /** Adds a readiness check, for example a ping of Redis. A check that takes longer than `timeoutMs` fails. */
   addReadiness(name: string, check: HealthCheck, timeoutMs = CHECK_TIMEOUT_MS): void {
     this.readiness.set(name, () => withTimeout(check(), timeoutMs));
   }
 
   /**
-   * Ends the process gracefully, for example because a password of its environment was replaced: a supervisor starts
-   * the process again with the new one.
+   * Ends the process gracefully, for example because a password in the environment was replaced. A supervisor then
+   * starts the process with the new environment.
    */
   readonly requestRestart = (reason: Error): void => this.resolveRestart(reason);
 
@@ -45,12 +45,15 @@ export class HealthRegistry implements OnModuleDestroy {
     this.started = true;
   }
 
-  /** From now on the service is not ready. */
+  /** Makes the service not ready from now on. */
   markDraining(): void {
     this.draining = true;
   }
 
-  /** Whether a restart would help. Never Redis: restarting us does not repair it. */
+  /**
+   * Returns the checks of `/livez`, which fail if a restart of the process would help. An outage of Redis is no such
+   * fault.
+   */
   liveChecks(): Map<string, HealthCheck> {
     return new Map<string, HealthCheck>([
       ['nats', async () => this.connection.isClosed() && !this.draining && fail('the connection is closed for good')],
@@ -64,7 +67,7 @@ export class HealthRegistry implements OnModuleDestroy {
     ]);
   }
 
-  /** Whether requests may be sent here. */
+  /** Returns the checks of `/readyz`, which pass if requests may be sent to this replica. */
   readyChecks(): Map<string, HealthCheck> {
     return new Map<string, HealthCheck>([
       ['draining', async () => (this.draining || this.transport.isDraining()) && fail('shutting down')],
@@ -83,7 +86,7 @@ export class HealthRegistry implements OnModuleDestroy {
     return new Map<string, HealthCheck>([['started', async () => !this.started && fail('starting')]]);
   }
 
-  /** A round trip, since a link whose packets are dropped reports no error. */
+  /** Checks the link to NATS by a round trip, because a link that drops packets reports no error. */
   private async checkNats(): Promise<string | undefined> {
     const problem = this.connection.problem();
     if (problem !== undefined) fail(problem);
@@ -103,17 +106,17 @@ function fail(reason: string): never {
 
 function withTimeout(work: Promise<unknown>, timeoutMs: number): Promise<unknown> {
   const late = delay(timeoutMs, undefined, { ref: false }).then(() => fail(`no answer within ${timeoutMs} ms`));
-  // The loser of the race may reject later.
+  // The timeout may reject after the race has ended.
   late.catch(() => undefined);
   return Promise.race([work, late]);
 }
 
 /**
- * Check of a condition that the service cannot work without. Rejects when it fails; a text is a warning beside success.
+ * Checks a condition that the service needs. Rejects with the reason if the check fails; a resolved text is a warning.
  */
 export type HealthCheck = () => Promise<unknown>;
 
-/** Runs a check, and resolves with its outcome in any case. */
+/** Runs a check, and returns the outcome. Never rejects. */
 export async function runCheck(check: string, run: HealthCheck): Promise<ReadinessCheck> {
   try {
     const warning = await run();

@@ -4,7 +4,7 @@ import { HealthCheckService, HealthIndicatorService, type HealthCheckResult } fr
 import { Metrics } from '../metrics';
 import { HealthRegistry, runCheck, type HealthCheck } from './health-registry';
 
-/** Characters of a reason in a label. */
+/** Maximum characters of a reason in a label. */
 const MAX_REASON_LENGTH = 160;
 
 /** `/livez`, `/readyz`, `/startupz` for probes (200 or 503, with reasons), `/metrics` for Prometheus. */
@@ -45,7 +45,7 @@ export class HealthController {
   @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
   async prometheus(): Promise<string> {
     const checks = await this.registry.runReadyChecks();
-    // Only present reasons are labels, so few series exist at any time.
+    // Old reasons are removed, so that few series exist at any time.
     this.problem.reset();
     for (const { check, passes, reason = '' } of checks) {
       this.passing.set({ check }, Number(passes));

@@ -5,10 +5,13 @@ import { validate } from '@broomwagon/messaging';
 import { LogSource } from '../logging/log-level.controller';
 import { HealthRegistry } from './health-registry';
 
-/** Requests within this time get one reply, milliseconds: checks write to stores, and every open console asks. */
+/**
+ * Time in which requests share one reply, milliseconds, because checks write to stores, and every open console sends
+ * requests.
+ */
 const SHARED_MS = 1_000;
 
-/** Reports the checks of `/readyz` over NATS, for the console: operators need no address of a replica. */
+/** Reports the checks of `/readyz` over NATS, so that the console needs no address of a replica. */
 @Controller()
 export class ReadinessController {
   private shared: { reply: Promise<ReadinessReply>; sinceMs: number } | undefined;

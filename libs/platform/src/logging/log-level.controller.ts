@@ -4,7 +4,7 @@ import { LOG_LEVEL_PATTERN, SetLogLevelRequest, type LogLevelReply } from '@broo
 import { ContractPipe, PARKED } from '@broomwagon/messaging';
 import type { Logger as PinoLogger } from 'pino';
 
-/** Which process writes the logs. */
+/** App, replica and logger of this process. */
 export class LogSource {
   constructor(
     readonly app: string,
@@ -13,14 +13,14 @@ export class LogSource {
   ) {}
 }
 
-/** Sets the level of the logs until the process ends or the next request sets another one. */
+/** Sets the level of the logs of this process, until the process ends or a request sets another level. */
 @Controller()
 export class LogLevelController {
   private readonly logger = new Logger(LogLevelController.name);
 
   constructor(private readonly source: LogSource) {}
 
-  /** A replica that the request does not name sends no reply. */
+  /** Sets the level. A replica that the request does not name sends no reply. */
   @MessagePattern(LOG_LEVEL_PATTERN, { broadcast: true })
   set(@Payload(new ContractPipe(SetLogLevelRequest)) request: SetLogLevelRequest): LogLevelReply | typeof PARKED {
     const { app, replicaId, pino } = this.source;

@@ -20,8 +20,8 @@ const SECRET_FIELDS = [
 ];
 
 /**
- * Structured logs, one JSON object a line, with secrets left out.
- * @param storedIds whether the app uses encoded ids; its logs show them as the callers chose them
+ * Creates a logger that writes one JSON object a line, without secrets.
+ * @param storedIds true for an app that uses encoded ids, so that logs show ids as callers chose them
  */
 export function createLogger(app: string, level: string, storedIds: boolean, destination?: DestinationStream): Logger {
   const clean = (text: string) => withoutCredentials(storedIds ? wireMessage(text) : text);
@@ -50,14 +50,14 @@ export function createLogger(app: string, level: string, storedIds: boolean, des
 }
 
 /**
- * No logger per HTTP request: on Node 20 its AsyncLocalStorage, once used, makes every promise of the process slower;
- * after one health probe each acquire of a load-balancer took half as much CPU again.
+ * Returns parameters without a logger for each HTTP request. On Node 20 the AsyncLocalStorage of such loggers makes
+ * every promise of the process slower: after one health probe, each acquire of a load-balancer took 50 % more CPU.
  */
 export function loggerParams(logger: Logger): Params {
   return { pinoHttp: { logger, autoLogging: false, quietReqLogger: true }, forRoutes: [] };
 }
 
-/** A destination with readable lines, or undefined for JSON. */
+/** Returns a destination with readable lines; undefined for JSON. */
 export async function readableLog(format: LogFormat): Promise<DestinationStream | undefined> {
   if (format === 'json' || (format === 'auto' && !process.stdout.isTTY)) return undefined;
   const { default: pretty } = await import('pino-pretty');
@@ -66,7 +66,7 @@ export async function readableLog(format: LogFormat): Promise<DestinationStream 
 
 function toErrorFields(error: Error): Fields {
   const fields: Fields = { ...stdSerializers.err(error) };
-  // An error of ioredis carries its command with all arguments, which may include a prompt, or megabytes.
+  // An error of ioredis has the command with all arguments, for example prompts, or megabytes.
   const { command } = fields as { command?: { name?: unknown } };
   if (command !== undefined) fields.command = command?.name;
   return fields;

@@ -3,7 +3,7 @@ import { type DiscoverableDecorator, DiscoveryService, MetadataScanner } from '@
 
 /** A method of a provider that has a decorator. */
 interface DecoratedMethod<Options, Run> {
-  /** `Class.method` */
+  /** Name in the form `Class.method`. */
   name: string;
   /** Argument of the decorator. */
   options: Options;

@@ -3,24 +3,24 @@ import { Logger } from '@nestjs/common';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import type { Metrics } from '../metrics';
 
-/** Each pause is longer or shorter by up to this share, so that replicas do not run in step. */
+/** Maximum random change of each pause, as a share, so that replicas do not run at the same time. */
 const JITTER = 0.1;
-/** Time in which a repeated failure is logged once: an outage must not fill the log. */
+/** Time in which a repeated failure is logged once, so that an outage does not fill the log. */
 const LOGGED_AGAIN_MS = 60_000;
 
 export interface PeriodicTaskOptions {
-  /** Names the task in logs and metrics. */
+  /** Name of the task in logs and metrics. */
   name: string;
-  /** Pause between the end of a run and the next, in milliseconds. */
+  /** Pause between the end of a run and the next run, milliseconds. */
   intervalMs: number;
-  /** Runs once at start instead of after the first pause. Default false. */
+  /** True: the first run is at the start instead of after the first pause. Default false. */
   isImmediate?: boolean;
   metrics: Metrics;
 }
 
 /**
- * Runs an asynchronous function again and again, never two runs at once. An error is counted and logged (while it stays
- * the same, once a minute), and the next run comes as usual.
+ * Runs an asynchronous function periodically, never two runs at once. After an error, the next run is on schedule.
+ * Errors are counted and logged; the same error is logged once a minute.
  */
 export class PeriodicTask {
   private readonly logger: Logger;
@@ -29,10 +29,10 @@ export class PeriodicTask {
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> | undefined;
   private started = false;
-  /** Failures since the last run that did not fail. */
+  /** Failed runs since the last successful run. */
   private streak?: { runs: number; beganAtMs: number; logged: string; loggedAtMs: number };
 
-  /** @param run gets a signal that is aborted when the task is stopped */
+  /** @param run called with a signal that is aborted when the task is stopped */
   constructor(
     private readonly options: PeriodicTaskOptions,
     private readonly run: (signal: AbortSignal) => Promise<unknown>,
@@ -41,9 +41,9 @@ export class PeriodicTask {
     this.failures = options.metrics.counter('task_failures_total', 'Failed runs of periodic tasks; see the log', [
       'task',
     ]);
-    // A series must begin with 0: Prometheus does not see the increase of a series that begins with 1.
+    // A series must begin with 0, because Prometheus does not see the increase of a series that begins with 1.
     this.failures.inc({ task: options.name }, 0);
-    // Any number of calls of one run may wait for the stop.
+    // The signal allows any number of listeners, because many calls of one run may wait for the stop.
     setMaxListeners(0, this.abort.signal);
   }
 
@@ -53,7 +53,7 @@ export class PeriodicTask {
     this.schedule(this.options.isImmediate ? 0 : this.pauseMs());
   }
 
-  /** Stops, and waits for the run in progress. */
+  /** Stops the task, and waits for the run in progress. */
   async stop(): Promise<void> {
     this.abort.abort();
     clearTimeout(this.timer);

@@ -3,11 +3,11 @@ import type { PoolName } from '@broomwagon/contracts';
 import type { ServiceConfig } from '../configuration/service.config';
 
 /**
- * Pause between two runs in milliseconds, or how to read it from the configuration of the app; undefined: never runs.
+ * Pause between two runs, milliseconds, or a function that reads the pause from the configuration; undefined: no runs.
  */
 export type Interval<Config extends ServiceConfig> = number | ((config: Config) => number | undefined);
 
-/** The schedule that a decorator gives a method. */
+/** Schedule of a method with a decorator. */
 export interface Schedule {
   /** Name in logs and in the metric `task_failures_total`. */
   name: string;
@@ -25,8 +25,8 @@ type DecoratorOf<Work> = <Method extends Work>(
 ) => void;
 
 /**
- * Runs the method of a provider at start and then again and again, in each pool of the app, one after the
- * other: `@InEachPool('sweep', (config: CoordinatorConfig) => config.sweepIntervalMs)`. See {@link Scheduler}.
+ * Runs a method at the start and then periodically, in each pool of the app, one pool after the other:
+ * `@InEachPool('sweep', (config: CoordinatorConfig) => config.sweepIntervalMs)`. See {@link Scheduler}.
  */
 export function InEachPool<Config extends ServiceConfig>(
   name: string,
@@ -35,7 +35,7 @@ export function InEachPool<Config extends ServiceConfig>(
   return Scheduled({ name, interval: interval as Interval<ServiceConfig>, inEachPool: true, isImmediate: true });
 }
 
-/** Like {@link InEachPool}, for work outside all pools. The signal is aborted when the app stops. */
+/** Runs a method periodically, outside all pools. The signal of the method is aborted when the app stops. */
 export function Periodically<Config extends ServiceConfig>(
   name: string,
   interval: Interval<Config>,

@@ -24,14 +24,14 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new Configurabl
 const FORGET_INTERVAL_MS = 5_000;
 
 /**
- * Runs all methods with `@InEachPool` or `@Periodically`: two runs of one method never overlap, an error (of one pool,
- * when the others are done) is counted and logged and the next run comes as usual, and a stop waits for the runs in
- * progress. All replicas run all of it, so every run must be safe beside others.
+ * Runs all methods with `@InEachPool` or `@Periodically`, as {@link PeriodicTask} does. An error in one pool does not
+ * stop the run in other pools. All replicas run all methods, so every run must be safe while other replicas run the
+ * same.
  */
 @Injectable()
 export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
   private tasks: PeriodicTask[] = [];
-  /** Pools that may have gauges. */
+  /** Pools at the last run of `forgetPools`, which may have gauges. */
   private shown: readonly PoolName[] = [];
 
   constructor(
@@ -41,7 +41,7 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly metrics: Metrics,
   ) {}
 
-  /** The pools that the app serves now. @throws BroomwagonError UNAVAILABLE */
+  /** Returns the pools that the app serves now. @throws BroomwagonError UNAVAILABLE */
   pools(): Promise<readonly PoolName[]> {
     return this.options.pools();
   }
@@ -71,7 +71,7 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
     return [new PeriodicTask({ name, intervalMs, isImmediate, metrics: this.metrics }, run)];
   }
 
-  /** All pools, also when one fails; then the first error is thrown at the end. */
+  /** Runs work in all pools, also after an error. @throws the first error, at the end */
   private async inEachPool(work: (pool: PoolName) => Promise<unknown>, signal: AbortSignal): Promise<void> {
     const pools = await this.pools();
     await attemptAll(pools.map((pool) => async () => void (signal.aborted || (await work(pool)))));
@@ -80,7 +80,7 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
 
 type Work = (argument: PoolName | AbortSignal) => Promise<unknown>;
 
-/** Runs all works one after the other, also when one fails. @throws the first error, at the end */
+/** Runs all works one after the other, also after an error. @throws the first error, at the end */
 export async function attemptAll(works: readonly (() => Promise<unknown>)[]): Promise<void> {
   const errors: unknown[] = [];
   for (const work of works) await work().catch((error: unknown) => errors.push(error));

@@ -29,45 +29,51 @@ import { startTracing } from './tracing';
 
 const PRINT_CONFIG = '--print-config';
 
-/** How an app is started. */
+/** Options for the start of an app. */
 export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> {
-  /** Name of the app: queue group, log name, metric label. */
+  /** Name of the app, for queue group, logs and metrics. */
   app: string;
   /** Class of the configuration; default ServiceConfig. */
   configType?: new () => Config;
-  /** A ready configuration, in place of the environment. */
+  /** Configuration; default: read from the environment. */
   config?: Config;
-  /** Options of this app's transport beside the defaults, e.g. `placeholders`. */
+  /** Further options for the transport of the app, e.g. `placeholders`. */
   transport?: (config: Config) => Partial<NatsTransportOptions>;
-  /** For an app with routes beside the health routes: options of its HTTP server, and its setup before it listens. */
+  /**
+   * Options and setup of the HTTP server, for an app with further routes. `configure` runs before the server listens.
+   */
   http?: (config: Config) => {
     options?: NestApplicationOptions;
     configure?: (application: NestExpressApplication) => void;
   };
   /** Destination of the log; default stdout. */
   logDestination?: DestinationStream;
-  /** Called when NATS is connected: from then on a start must not be interrupted. */
+  /** Called when NATS is connected. From then on the start must not be interrupted. */
   onConnected?: () => void;
-  /** Called when a shutdown has passed its deadline; default: exit with 1. */
+  /** Called when a shutdown has passed its deadline; default: the process exits with 1. */
   onShutdownDeadline?: () => void;
 }
 
-/** An app that is up. */
+/** A running app. */
 export interface RunningService<Config extends ServiceConfig = ServiceConfig> {
   application: NestExpressApplication;
   config: Config;
   transport: NatsTransport;
-  /** The port of the health and metrics routes. */
+  /** Port of the HTTP server. */
   httpPort: number;
   /** Resolves, with the reason, when only a restart of the process helps. */
   needsRestart: Promise<Error>;
-  /** Not ready, then Nest's hooks, then the transport's drain, then `onApplicationShutdown`; one deadline for all. */
+  /**
+   * Shuts down: the app is not ready, then hooks of Nest run, the transport drains, `onApplicationShutdown` runs. One
+   * deadline holds for all of this.
+   */
   close(): Promise<void>;
 }
 
 /**
- * Starts an app: configuration, logs, NATS, Nest with HTTP for health and metrics, handlers, readiness.
- * @throws ConfigurationError; BroomwagonError UNAVAILABLE when NATS is not reachable within START_DEADLINE_MS
+ * Starts an app: reads the configuration, connects to NATS, starts Nest with its HTTP server, and subscribes the
+ * handlers.
+ * @throws ConfigurationError; BroomwagonError UNAVAILABLE if NATS is not reachable within START_DEADLINE_MS
  */
 export async function bootstrapService<Config extends ServiceConfig = ServiceConfig>(
   appModule: Type | DynamicModule,
@@ -87,9 +93,8 @@ export async function bootstrapService<Config extends ServiceConfig = ServiceCon
 }
 
 /**
- * The `main` of an app: `bootstrapService`, with signals, exit codes, and `--print-config`.
- * SIGTERM and SIGINT shut down gracefully, at once while NATS is not connected yet; a start that fails prints why and
- * exits with 1.
+ * Runs an app as a process, with `--print-config`. SIGTERM and SIGINT shut down gracefully; before NATS is connected
+ * they end the process at once. A failed start prints the reason and exits with 1.
  */
 export async function runService<Config extends ServiceConfig = ServiceConfig>(
   appModule: Type | DynamicModule,
@@ -126,7 +131,7 @@ export async function runService<Config extends ServiceConfig = ServiceConfig>(
   }
 }
 
-/** A service takes no arguments; an unknown one is an error instead of being ignored. */
+/** Ends the process for an unknown argument, because services have only `--print-config` and `--help`. */
 function checkArguments(app: string): void {
   const given = process.argv.slice(2).find((argument) => argument !== PRINT_CONFIG);
   if (given === undefined) return;
@@ -158,7 +163,7 @@ async function start<Config extends ServiceConfig>(
     queueGroup: options.app,
     pools: config.servedPools(),
     maxInFlight: config.maxInFlight,
-    // The drain gets less than the whole time, so that the steps after it have time too.
+    // The drain gets a part of the time, so that later steps of the shutdown have time too.
     drainDeadlineMs: Math.ceil(config.shutdownTimeoutMs * 0.8),
     metrics: messageMetrics(metrics),
     replySubjects,
@@ -239,12 +244,12 @@ async function shutDown(
   }
 }
 
-/** Whether an app owns operations: such an app encodes the ids of its requests (decisions/0037). */
+/** Whether an app owns operations. Such an app encodes the ids of its requests (decisions/0037). */
 function ownsOperations(app: string): boolean {
   return Object.values(OPERATIONS).some((operation) => operation.owner === app);
 }
 
-/** Written whole or not at all: a process manager may read it at any moment. */
+/** Writes the ready file with a rename, so that a process manager never reads a part of the file. */
 function writeReadyFile(path: string | undefined, port: number): void {
   if (path !== undefined) {
     writeFileSync(`${path}.tmp`, JSON.stringify({ port, pid: process.pid }));

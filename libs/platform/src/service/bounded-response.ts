@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 
 /**
- * Resolves when the caller has read all written bytes, or has gone away.
- * @param stalledMs time without a read after which the caller is cut off; absent: the response has its own limit
- * @param cut cuts the caller off
+ * Resolves when the caller has read all written bytes, or has closed the connection.
+ * @param stalledMs time without a read after which `cut` is called, milliseconds; absent: no limit here
+ * @param cut ends the response
  */
 export async function drained(
   response: ServerResponse,
@@ -25,7 +25,7 @@ export async function drained(
 /**
  * Writes a part of a response, and waits until the caller has read it.
  * @param stalledMs see {@link drained}
- * @returns false if the caller has gone away
+ * @returns false if the connection is closed
  */
 export async function writePart(response: ServerResponse, part: string | Buffer, stalledMs?: number): Promise<boolean> {
   if (response.destroyed) return false;

@@ -7,7 +7,9 @@ function request(): void {
   onEnd?.();
 }
 
-/** Handles SIGTERM and SIGINT of this process from now on: until a service starts, they end the process. */
+/**
+ * Handles SIGTERM and SIGINT of this process from now on. Until {@link deferEnd}, a signal ends the process at once.
+ */
 export function handleEndSignals(): void {
   if (isHandled) return;
   isHandled = true;
@@ -15,7 +17,7 @@ export function handleEndSignals(): void {
   process.on('SIGINT', request);
 }
 
-/** Keeps a signal until {@link endWith}: the service starts now, and has to end everything that it has started. */
+/** Keeps signals until {@link endWith}, because a service that starts must end everything that it has started. */
 export function deferEnd(): void {
   onEnd = undefined;
 }

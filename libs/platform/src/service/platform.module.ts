@@ -11,7 +11,7 @@ import { Metrics } from '../metrics';
 import { LogLevelController, LogSource } from '../logging/log-level.controller';
 import { loggerParams } from '../logging/logging';
 
-/** Parts that the bootstrap has made before the application. */
+/** Parts that exist before the application. */
 export interface PlatformParts {
   config: ServiceConfig;
   connection: MessagingConnection;
@@ -23,10 +23,7 @@ export interface PlatformParts {
   app: string;
 }
 
-/**
- * Gives every module of an app, without an import: its configuration (by its own class and as ServiceConfig),
- * MessagingConnection, MessagingClient, TypedClient, NatsTransport, Metrics and HealthRegistry.
- */
+/** Provides common parts to every module of an app. The configuration is provided by its class and as ServiceConfig. */
 @Module({})
 export class PlatformModule {
   static forService(parts: PlatformParts): DynamicModule {

@@ -1,6 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 
-/** A request target that is no path, such as `http://[/`, ends Express before any handler: it becomes a path. */
+/**
+ * Replaces a request target that is no path, such as `http://[/`, by a path, because Express would fail before any
+ * handler.
+ */
 export function useValidTarget(request: IncomingMessage): void {
   const { url = '' } = request;
   if (url.startsWith('/')) return;

@@ -1,5 +1,5 @@
-// The `main` of each service imports this file first: process 1 of a container that has no handler ignores SIGTERM, and
-// would begin to work in a pod that is being deleted.
+// The `main` of each service imports this file first. Process 1 of a container ignores SIGTERM until it has a handler,
+// so without this file a service would start in a pod that is being deleted.
 import { handleEndSignals } from './end-signals';
 
 handleEndSignals();

@@ -2,15 +2,15 @@ import { Logger } from '@nestjs/common';
 import { diag, DiagLogLevel } from '@opentelemetry/api';
 import { tracing } from '@broomwagon/messaging';
 
-/** An exporter without a collector reports every batch that it drops; one line in this time is enough. */
+/** Time in which failures of the exporter are logged once, milliseconds. Without a collector, every batch fails. */
 const FAILURE_LOGGED_EVERY_MS = 60_000;
-/** Longest time in which a shutdown sends the last spans. */
+/** Maximum time in which a shutdown sends the last spans, milliseconds. */
 const FLUSH_DEADLINE_MS = 2_000;
 
 /**
- * Exports traces with OTLP over HTTP (JSON). Without an endpoint the SDK is not even loaded. OpenTelemetry defines the
+ * Starts the export of traces with OTLP over HTTP (JSON). Without an endpoint, the SDK is not loaded. The SDK reads the
  * variables `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*` and `OTEL_EXPORTER_OTLP_HEADERS`.
- * @returns function that sends the last spans; it never throws and ends within {@link FLUSH_DEADLINE_MS}
+ * @returns function that sends the last spans within {@link FLUSH_DEADLINE_MS}, and never throws
  */
 export async function startTracing(app: string, endpoint: string | undefined): Promise<() => Promise<void>> {
   if (endpoint === undefined || tracing.isOn) return () => Promise.resolve();
