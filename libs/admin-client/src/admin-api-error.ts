@@ -19,7 +19,6 @@ interface Details {
 /** Why a call of the REST API failed. */
 export class AdminApiError extends Error {
   override readonly name = 'AdminApiError';
-  /** Stable name of the error. */
   readonly code: Details['code'];
   /** A repeat of the call may succeed later. */
   readonly retryable: boolean;
@@ -31,7 +30,6 @@ export class AdminApiError extends Error {
   readonly retryAfterMs?: number;
   /** Id of the request in the logs and in the audit log. */
   readonly requestId?: string;
-  /** More about the error, depending on its code. */
   readonly details?: unknown;
 
   constructor({ code, reason, retryable, status, field, retryAfterMs, requestId, details, cause }: Details) {

@@ -10,7 +10,6 @@ export type AdminClient = Client<paths>;
 export interface AdminClientOptions {
   /** Address of admin-api, without a path; in a browser, an empty text is the address of the page. */
   url: string;
-  /** Bearer token. */
   token: string;
   /** Maximum duration of a call, milliseconds; for a stream, until its reply begins. */
   timeoutMs?: number;

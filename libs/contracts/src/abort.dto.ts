@@ -62,9 +62,9 @@ export class AbortRequestsRequest {
 export interface AbortResult extends Partial<SegmentList> {
   requestId: RequestId;
   /**
-   * `aborted`: the worker has confirmed that the engine has stopped the request, or no worker had the request.
-   * `aborting`: the worker has not confirmed yet, and the command is repeated. `already-finished`: the request had
-   * ended before. `not-found`: the request is unknown.
+   * `aborted`: the worker has confirmed the stop in the engine, or no worker had the request. `aborting`: not confirmed
+   * yet; the command is repeated. `already-finished`: the request had ended before. `not-found`: the request is
+   * unknown.
    */
   outcome: 'aborted' | 'aborting' | 'already-finished' | 'not-found';
   /** Tokens of all attempts of the request. */

@@ -13,9 +13,9 @@ export class AcquireItem {
   @IsCorrelationId() requestId!: string;
   /** Attempt of the claimed request, as `lb.leases` shows it. */
   @IsOptional() @IsAttempt() attempt?: AttemptId;
-  /** Session of the acquire. Turns of one session stay on one server. */
+  /** Session: turns of one session stay on one server. */
   @IsOptional() @IsCorrelationId() sessionId?: string;
-  /** Group of the request: the routing places samples of one group apart or together. */
+  /** Group of the request, for spread or affinity. */
   @IsOptional() @IsId({}, MAX_COMPOSED_ID_BYTES) groupId?: string;
   /**
    * Priority among waiting acquires, from 0 (lowest) to 9.
@@ -46,11 +46,11 @@ export class AcquireItem {
   /** Data-parallel rank of the session. The rank is stored with the session and returned with later leases. */
   @IsOptional() @IsWithin(0, 65_535) dpRank?: Integer;
   /**
-   * Preferred server, which gets the lease regardless of session and policy. If this server cannot take the lease,
-   * another one is chosen as usual, with the branch `bound-unavailable`. The session is bound to the chosen server.
+   * Server that gets the lease regardless of session and policy. If this server cannot take the lease, the usual choice
+   * follows, with the branch `bound-unavailable`. The session is bound to the chosen server.
    */
   @IsOptional() @IsId() boundServerId?: ServerId;
-  /** Epoch of `boundServerId`: with another current epoch, the server is chosen as usual. */
+  /** Required epoch of `boundServerId`. */
   @IsOptional() @IsEpoch() boundServerEpoch?: Epoch;
   /** Store and return the full snapshot of the decision. */
   @IsOptional() @IsBoolean() explain?: boolean;

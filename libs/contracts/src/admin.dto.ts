@@ -30,7 +30,7 @@ export interface ListPoolsReply {
 /** `identity.get`: identity and rights of the caller. */
 export class GetIdentityRequest {}
 export interface IdentityReply {
-  /** Unique id of the caller: the id of its token, or the subject that an issuer has named. */
+  /** Unique id of the caller: id of a token, or subject of an issuer. */
   id: string;
   /** Name of the caller, for people. */
   name: string;
@@ -88,7 +88,7 @@ export class RevokeTokenRequest {
   @IsId() tokenId!: string;
 }
 export interface RevokeTokenReply {
-  /** True if this call deleted the token; false if the token is unknown. */
+  /** False if the token is unknown. */
   revoked: boolean;
 }
 
@@ -116,7 +116,7 @@ export interface AuditEntry {
   atMs: Integer;
   /** Id of the request, as in `X-Request-Id` and the logs. */
   requestId: string;
-  /** Id of the actor: the id of a token, or the subject that an issuer has named. */
+  /** Id of the actor: id of a token, or subject of an issuer. */
   actorId: string;
   /** Name of the token or subject. */
   actor: string;
@@ -126,7 +126,7 @@ export interface AuditEntry {
   address: string;
   /** The operation. */
   operation: string;
-  /** Pool of the change; absent for changes outside all pools. */
+  /** Pool of the change, if any. */
   pool?: PoolName;
   /** Fields of the request; absent if the request is larger than 16 kB. */
   request?: Record<string, unknown>;
@@ -160,9 +160,9 @@ export interface LostChangesReply {
 }
 
 /**
- * `event.stream`: the events of a pool as server-sent events, from now on or after the header `Last-Event-ID`. Each has
- * three fields: `id` is the place in the stream, `event` is the type, `data` is the event. A stream may end at any
- * time, for example because the reader is too slow: then connect again with the last id.
+ * `event.stream`: the events of a pool as server-sent events, from now on or after the header `Last-Event-ID`. `id` is
+ * the place in the stream, `event` the type, `data` the event. A stream may end at any time, for example for a slow
+ * reader: then connect again with the last id.
  */
 export class StreamEventsRequest {
   /** Only these types, for example `round.completed`. */

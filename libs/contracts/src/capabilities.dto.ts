@@ -21,7 +21,7 @@ export type PauseMode = (typeof PAUSE_MODES)[number];
 
 /** Capabilities of an engine, from the registration of its server or from a probe. An absent capability is unknown. */
 export class EngineCapabilities implements Partial<Record<EngineFeature, boolean>> {
-  /** The engine accepts prompts as token ids, so a response can be continued exactly. */
+  /** The engine accepts token ids, so resume is exact. */
   @IsOptional() @IsBoolean() tokenIdsIn?: boolean;
   /** The engine returns token ids. */
   @IsOptional() @IsBoolean() tokenIdsOut?: boolean;
@@ -37,7 +37,7 @@ export class EngineCapabilities implements Partial<Record<EngineFeature, boolean
   @IsOptional() @IsBoolean() prefixCacheReset?: boolean;
   /** The engine keeps prefix cache entries apart by the salt of each request (`cacheSalt` of a lease). */
   @IsOptional() @IsBoolean() cacheSalt?: boolean;
-  /** The engine returns the token ids of a text, so the response to a text prompt can be continued by token ids. */
+  /** The engine returns the token ids of a text, so a text prompt can be resumed by token ids. */
   @IsOptional() @IsBoolean() tokenize?: boolean;
   /** Supported pause modes; empty = none. */
   @IsOptional() @IsList(PAUSE_MODES.length) @IsIn(PAUSE_MODES, { each: true }) pauseModes?: PauseMode[];

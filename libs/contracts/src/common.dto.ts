@@ -32,7 +32,7 @@ export class WorkerRequest {
 export class MoveTarget {
   /** The target server. */
   @IsId() targetServerId!: ServerId;
-  /** Required epoch of the target: with another current epoch, the lease or request does not move. */
+  /** Required epoch of the target. */
   @IsOptional() @IsEpoch() targetEpoch?: Epoch;
 }
 /** A request for one page of a scan. */

@@ -46,13 +46,13 @@ export interface Decision {
   /** Load key of the chosen server before the choice, in the unit of the policy. */
   key?: number;
   /**
-   * The first four servers with room in the order of the policy. A choice by load lists only servers that meet the
-   * constraints; a policy that draws or hashes lists only the chosen server.
+   * The first four servers with room in the order of the policy. A choice by load omits servers that do not meet the
+   * constraints. A draw or hash has one server.
    */
   best?: RankedServer[];
   /** Number of servers with room, regardless of constraints. */
   eligible?: Integer;
-  /** All input of the choice; absent unless the acquire has `explain` or the choice was sampled. */
+  /** All input of the choice, for an acquire with `explain` or a sampled choice. */
   snapshot?: DecisionSnapshot;
 }
 /** State of a server at the time of the choice. */

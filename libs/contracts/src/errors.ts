@@ -13,8 +13,8 @@ const final = (about: string, status?: number): ErrorKind => ({ retryable: false
 const retryable = (about: string, status?: number): ErrorKind => ({ retryable: true, about, status });
 
 /**
- * Every error that a Broomwagon service can return, over NATS and REST. A command with a `retryable` error may succeed
- * later, a command with a `final` error may not. A repeat is always safe, because every command is idempotent.
+ * Every error that a Broomwagon service can return, over NATS and REST. After a `retryable` error, a repeat may
+ * succeed. A repeat is always safe, because commands are idempotent.
  */
 export const ERROR_CODES = {
   // The message itself
@@ -201,10 +201,7 @@ export interface ErrorOptions {
   cause?: unknown;
 }
 
-/**
- * The only error class that services send. Code throws the error where the fault occurs, and the transport maps it
- * once.
- */
+/** The only error class that services send. */
 export class BroomwagonError extends Error {
   readonly retryable: boolean;
   readonly field?: string;

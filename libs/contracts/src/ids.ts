@@ -14,8 +14,8 @@ const TOKEN = /^[^\s.*>]+$/u;
 /** Name of the validation rule of ids. The constraints of the rule are the maximum bytes and the kind of the id. */
 export const ID_RULE = 'isWireId';
 /**
- * `plain`: an id that may be part of a composed id. `composed`: an id whose `/` may separate parts. `token`: an id that
- * is also one token of a NATS subject.
+ * `plain`: a possible part of a composed id. `composed`: `/` may separate parts. `token`: also one token of a NATS
+ * subject.
  */
 export type IdKind = 'plain' | 'composed' | 'token';
 

@@ -106,14 +106,14 @@ export interface RequestStatus {
   failures: Integer;
   /** Reported tokens of all attempts. The number of a stuck request does not grow. */
   tokenCount: Integer;
-  /** The worker of the request. `workerId`, `workerEpoch` and `ageMs` are absent if no worker has the request. */
+  /** The worker of the request. Without a worker, `workerEpoch` and `ageMs` are absent too. */
   workerId?: WorkerId;
   workerEpoch?: Epoch;
   /** Time since the claim, milliseconds. */
   ageMs?: Integer;
-  /** The server on which the request runs; absent until the worker reports the server. */
+  /** The server of the request, after the report of the worker. */
   serverId?: ServerId;
-  /** The server to which the request was moved and on which the request does not run yet. */
+  /** The target server of a move, until the request runs there. */
   boundServerId?: ServerId;
 }
 export interface ListRequestsReply extends PageReply {
@@ -122,8 +122,8 @@ export interface ListRequestsReply extends PageReply {
 }
 
 /**
- * `request.get`: one request in any state, with its segments. Errors: REQUEST_NOT_FOUND, also after the coordinator has
- * deleted the requests of the closed round.
+ * `request.get`: one request in any state, with its segments. Errors: REQUEST_NOT_FOUND, also after the requests of a
+ * closed round were deleted.
  */
 export class GetRequestRequest {
   @IsCorrelationId() requestId!: RequestId;
@@ -176,7 +176,7 @@ export class ListGroupsRequest extends JobRequest {
 }
 /** One group of a round. */
 export interface GroupStatus extends LongtailGroup {
-  /** `live`, `accepted`, `leaving` (cut, and not in the queue yet), or the way in which the group ended. */
+  /** `live`, `accepted`, `leaving` (cut, not in the queue yet), or how the group ended. */
   state: string;
   /** Samples that are pending, claimed, running or cutting. */
   liveSamples: Integer;

@@ -22,7 +22,7 @@ export class JobQuota {
 export class ConfigureJobRequest extends JobRequest {
   /** The new quota, which replaces the whole old quota; absent: no change. */
   @IsOptional() @ValidateNested() @Type(() => JobQuota) quota?: JobQuota;
-  /** Required version of the quota; VERSION_MISMATCH for another version, unless the quota is already as requested. */
+  /** Required version of the quota. Otherwise VERSION_MISMATCH, unless the quota is already as requested. */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 export interface ConfigureJobReply {

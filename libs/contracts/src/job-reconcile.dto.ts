@@ -29,10 +29,7 @@ export class ReconcileJobRequest extends StampedJobRequest {
   @IsOptional() @IsListOf(() => TrainedGroup, LIMITS.groupsPerReconcile) groups?: TrainedGroup[];
   /** The last page of the step: the step counts as trained. */
   @IsOptional() @IsBoolean() isLast?: boolean;
-  /**
-   * Groups that were submitted and not trained. The field `unknown` of the reply has the groups that Redis does not
-   * know.
-   */
+  /** Groups that were submitted and not trained. `unknown` of the reply has groups that Redis does not know. */
   @IsOptional() @IsList(LIMITS.groupsPerReconcile) @IsId({ each: true }) groupIds?: GroupId[];
 }
 export interface ReconcileJobReply extends StampedReply, JobPosition {

@@ -3,10 +3,7 @@ import { IsOptional } from 'class-validator';
 import { IsEpoch, IsId, IsWithin } from './rules';
 import type { Epoch, Integer, JobId } from './scalars';
 
-/**
- * Largest `keep`. The limit bounds work: a group is searched for in all snapshots of the job before its payloads are
- * freed.
- */
+/** Largest `keep`. Before a group is freed, all snapshots of the job are searched for it. */
 const MAX_SNAPSHOTS = 16;
 
 /**

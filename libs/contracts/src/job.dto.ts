@@ -9,23 +9,23 @@ export class JobStatusRequest extends StampedJobRequest {}
 export interface RequestCounts {
   /** All submitted samples. */
   submitted: Integer;
-  /** Requests that wait for a worker. */
+  /** Requests without a worker. */
   pending: Integer;
-  /** Requests that a worker has claimed and does not run yet. */
+  /** Claimed requests that do not run yet. */
   claimed: Integer;
   /** Requests that run on an engine. */
   running: Integer;
-  /** Requests that their worker was told to stop and has not confirmed yet. */
+  /** Requests that are being stopped. */
   cutting: Integer;
   /** Unfinished requests in the long-tail queue. */
   unfinished: Integer;
-  /** Finished requests that are not trained yet. */
+  /** Finished, untrained requests. */
   finished: Integer;
   /** Trained requests. */
   trained: Integer;
   /** Requests that failed for good. */
   failed: Integer;
-  /** Requests that were dropped: they are never trained. */
+  /** Dropped requests. */
   dropped: Integer;
 }
 /** State of a job. */

@@ -55,7 +55,7 @@ export interface RefusedItem {
 export interface AcquireManyReply {
   /** The servers of `leases`, each once. */
   servers: Record<ServerId, GrantedServer>;
-  /** One answer for each acquire, in the order of the request. */
+  /** Answers in the order of the request. */
   leases: (GrantedItem | RefusedItem)[];
 }
 
@@ -74,7 +74,7 @@ export class TransferLeaseRequest extends WorkerRequest {
   @IsOptional() @IsId() acquireId?: string;
   /** The server that gets the lease. */
   @IsId() targetServerId!: ServerId;
-  /** Required epoch of the target: with another current epoch, the lease does not move. */
+  /** Required epoch of the target. */
   @IsOptional() @IsEpoch() targetEpoch?: Epoch;
   /** Text for the log. */
   @IsOptional() @MaxLength(256) reason?: string;
@@ -83,9 +83,9 @@ export class TransferLeaseRequest extends WorkerRequest {
 export const RELEASE_OUTCOMES = ['finished', 'failed', 'rejected', 'aborted', 'unclaimed', 'busy'] as const;
 /**
  * How the call under a lease ended. `failed`: the stream broke, or the engine answered 500; the failure counts against
- * the server. `busy`: the engine could not serve now (429, 503, no connection); the server gets no new leases for
- * `retryAfterMs`. `rejected`: the engine refused the request (4xx), which does not count against the server.
- * `unclaimed`: the worker does not hold the lease.
+ * the server. `busy`: the engine could not serve now (429, 503, no connection), and gets no leases for `retryAfterMs`.
+ * `rejected`: the engine refused the request (4xx); this does not count against the server. `unclaimed`: the worker
+ * does not hold the lease.
  */
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number];
 
@@ -124,7 +124,7 @@ export class ReleaseManyRequest {
   @IsListOf(() => ReleaseItem, LIMITS.acquiresPerCall, 1) releases!: ReleaseItem[];
 }
 export interface ReleaseManyReply {
-  /** One result for each lease, in the order of the request. */
+  /** Results in the order of the request. */
   results: ReleaseReply[];
 }
 
@@ -196,6 +196,6 @@ export interface FinishSessionReply {
 /** `lb.clear-sessions`: forgets all sessions; a session with leases is forgotten with its last lease. */
 export class ClearSessionsRequest {}
 export interface ClearSessionsReply {
-  /** Number of sessions that are forgotten now or with their last lease. */
+  /** Sessions that are forgotten now or with their last lease. */
   cleared: Integer;
 }

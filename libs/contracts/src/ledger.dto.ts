@@ -43,7 +43,7 @@ export interface LengthRange {
   /** Samples with this length so far that have not ended, and samples that were cut at this length. */
   unfinished: Integer;
 }
-/** How much the tail policy prefers samples of one range of lengths. */
+/** Preference of the tail policy for one range of lengths. */
 export interface Acceptance extends Pick<LengthRange, 'fromTokens' | 'toTokens'> {
   /** Share of the trained samples / share of the started samples. Weight a trained sample by the inverse. */
   ratio: number;
@@ -151,7 +151,7 @@ export interface LedgerAlarm {
   value: number;
   /** The bound. */
   limit: number;
-  /** `near`: the value is above 80 % of the bound. `over`: the value is above the bound. */
+  /** `near`: the value is above 80 % of the bound. */
   state: 'near' | 'over';
 }
 

@@ -31,7 +31,7 @@ export interface LogLevelReply {
   /** Level that the replica has now. */
   level: LogLevel;
 }
-/** Replies of all replicas, as admin-api collects them. */
+/** Reply of admin-api, with all replicas. */
 export interface ReplicasLogLevelReply {
   /** The replicas that have replied in time. */
   replicas: LogLevelReply[];

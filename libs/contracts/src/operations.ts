@@ -27,11 +27,11 @@ export const SUBJECT_ROOT = 'rollout.v1';
 export type AppName = 'load-balancer' | 'trainer-coordinator' | 'worker' | 'admin-api' | 'engine-simulator';
 
 type Constructor<T> = new () => T;
-/** One operation of the protocol: the service that answers, the class of the request, the type of the reply. */
+/** One operation of the protocol, with its service, request and reply. */
 export interface Operation<Request extends object, Reply> {
   readonly owner: AppName;
   readonly request: Constructor<Request>;
-  /** Type of the reply. The field has no value, because replies are not validated. */
+  /** Only a type, because replies are not validated. */
   readonly reply?: Reply;
 }
 export function operation<Reply>() {

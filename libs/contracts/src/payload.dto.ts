@@ -28,7 +28,7 @@ export class PutPayloadRequest {
   @IsBase64() @MaxLength(Math.ceil(LIMITS.payloadChunkBytes / 3) * 4) data!: string;
 }
 export interface PutPayloadReply {
-  /** Reference of the payload; absent until all chunks are stored. */
+  /** Reference, when all chunks are stored. */
   ref?: string;
   /** Number of stored chunks. */
   receivedChunks: Integer;
@@ -51,7 +51,7 @@ export interface GetPayloadReply extends Pick<StatPayloadReply, 'bytes' | 'chunk
   chunkIndex: Integer;
 }
 
-/** `payload.stat`: returns size and age of a payload. */
+/** `payload.stat`: size of a payload. */
 export class StatPayloadRequest {
   /** Reference of the payload. */
   @IsString() @MaxLength(MAX_REF_LENGTH) ref!: string;

@@ -37,7 +37,7 @@ function IsMargin(): PropertyDecorator {
 
 /** Settings of a pool, which can be changed while it runs. All replicas use them from the next call on. */
 export class PoolSettings {
-  /** Routing policy. Default `least-inflight`. */
+  /** Default `least-inflight`. */
   @IsOptional() @IsIn(ROUTING_POLICIES) policy?: RoutingPolicy;
   /**
    * A session leaves its server if that server has more leases than the best server of the policy and this margin
@@ -49,7 +49,7 @@ export class PoolSettings {
    * Unset = no limit.
    */
   @IsOptional() @IsWithin(0, LIMITS.maxTokens) affinityBreakMaxContextTokens?: Integer;
-  /** Placement of the samples of a group. Default `group-spread`. */
+  /** Default `group-spread`. */
   @IsOptional() @IsIn(GROUP_PLACEMENTS) groupPlacement?: GroupPlacement;
   /** Maximum leases of one group on one server with affinity; further leases go to other servers. Default 8. */
   @IsOptional() @IsWithin(1, LIMITS.samplesPerGroup) groupAffinityCap?: Integer;
@@ -72,8 +72,8 @@ export class PoolSettings {
   /** Share of the capacity with which a server begins in slow start, at least one lease. Default 0.1. */
   @IsOptional() @IsDecimal(0, 1) slowStartFraction?: number;
   /**
-   * Consecutive failed calls (outcome `failed` of `lb.release`) that make a server suspect, although it answers probes.
-   * At least half of the servers are never made suspect in this way. 0 = off. Default 5.
+   * Consecutive failed calls (outcome `failed` of `lb.release`) that make a server suspect although it answers probes;
+   * never more than half of the servers. 0 = off. Default 5.
    */
   @IsOptional() @IsWithin(0, 10_000) breakerFailures?: Integer;
   /**
@@ -118,10 +118,7 @@ export type PoolSettingName = (typeof POOL_SETTING_NAMES)[number];
 export class ConfigurePoolRequest extends PoolSettings {
   /** Names of settings to reset to their defaults before the given settings are set. */
   @IsOptional() @IsList(64) @IsIn(POOL_SETTING_NAMES, { each: true }) reset?: PoolSettingName[];
-  /**
-   * Required version of the settings; VERSION_MISMATCH for another version, unless the settings are already as
-   * requested.
-   */
+  /** Required version of the settings. Otherwise VERSION_MISMATCH, unless the settings are already as requested. */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 
@@ -144,7 +141,7 @@ export interface PoolHistoryReply {
 export class RollbackPoolRequest {
   /** A version of `pool.history`. */
   @IsCounter(0) version!: Integer;
-  /** Required present version; VERSION_MISMATCH for another version, unless the settings are already as requested. */
+  /** Required present version. Otherwise VERSION_MISMATCH, unless the settings are already as requested. */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 

@@ -34,7 +34,7 @@ export interface ReadinessReply {
   checks: ReadinessCheck[];
 }
 
-/** Replies of all replicas, as admin-api collects them. */
+/** Reply of admin-api, with all replicas. */
 export interface ReplicasReadinessReply {
   /** The replicas that have replied in time; a replica that NATS does not reach is missing. */
   replicas: ReadinessReply[];

@@ -9,12 +9,12 @@ export const REBALANCE_POLICIES = ['tier-cost', 'tier-min'] as const;
 export type RebalancePolicy = (typeof REBALANCE_POLICIES)[number];
 
 /**
- * How the KV cache of a request gets to the new server. `bind`: the request has no cache. `recompute`: the new server
- * computes the cache again. `transfer`: the new server reads the cache from the KV store of both servers.
+ * How the KV cache gets to the new server. `bind`: there is no cache. `recompute`: the server computes the cache again.
+ * `transfer`: the server reads the cache from the KV store of both servers.
  */
 export type MoveMeans = 'bind' | 'recompute' | 'transfer';
 
-/** A move with its assumptions (attempt and epochs). A move is refused if an assumption has changed. */
+/** A move with its assumptions. A change of the attempt or an epoch ends the move. */
 export interface PlannedMove {
   /** The request to move. */
   requestId: RequestId;
@@ -22,15 +22,15 @@ export interface PlannedMove {
   attempt: AttemptId;
   /** The server on which the request runs. */
   fromServerId: ServerId;
-  /** Epoch of the server on which the request runs. */
+  /** Epoch of `fromServerId`. */
   fromEpoch: Epoch;
   /** The target server. */
   toServerId: ServerId;
   /** Epoch of the target server. */
   toEpoch: Epoch;
   /**
-   * Reason of the move. `leave`: the present server is drained. `tier`: the move makes the batch tier smaller. `wait`:
-   * the request waits, and runs at once on the target.
+   * Reason of the move. `leave`: the server is drained. `tier`: for a smaller batch tier. `wait`: the request does not
+   * wait on the target.
    */
   purpose: 'leave' | 'tier' | 'wait';
   means: MoveMeans;
@@ -83,7 +83,7 @@ export class ConfigureRebalanceRequest {
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
   /** Batch sizes for which the engines have captured graphs; strictly descending. */
   @IsOptional() @IsList(64) @IsCounter(1, { each: true }) tiers?: Integer[];
-  /** Fixed time of a decode step, seconds: a step takes stepBaseSeconds + stepPerSequenceSeconds x tier. */
+  /** A decode step takes `stepBaseSeconds` + `stepPerSequenceSeconds` x tier. */
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepBaseSeconds?: number;
   /** Time of a decode step for each sequence of its tier, seconds. */
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepPerSequenceSeconds?: number;
@@ -124,10 +124,7 @@ export class ConfigureRebalanceRequest {
    * changes and `planIntervalMs` trigger plans.
    */
   @IsOptional() @IsCounter(0) planIntervalSteps?: Integer;
-  /**
-   * Required version of the settings; VERSION_MISMATCH for another version, unless the settings are already as
-   * requested.
-   */
+  /** Required version of the settings. Otherwise VERSION_MISMATCH, unless the settings are already as requested. */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 
@@ -164,7 +161,7 @@ export class WantedMove extends MoveTarget {
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
   /** The lease of a caller that only routes. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
-  /** Required attempt: the move is refused if another attempt runs. */
+  /** Required attempt: a move of another attempt is refused. */
   @IsOptional() @IsAttempt() attempt?: AttemptId;
 }
 
@@ -184,10 +181,10 @@ export class RebalanceStatusRequest extends PlanRequest {
 
 export const MOVE_STATES = ['planned', 'sent', 'moved', 'completed-first', 'superseded', 'expired', 'refused'] as const;
 /**
- * State of a move. `planned`: no command was sent. `sent`: a command was sent to the worker, and is repeated until the
- * worker confirms. `moved`: the request is bound to the new server, or already runs there. `completed-first`: the
- * request finished before the move. `superseded`: a cut, an abort or a failure came before the move. `expired`: the
- * worker did not confirm in time, and the request stays on its server. `refused`: nothing was done.
+ * State of a move. `planned`: no command was sent. `sent`: the command is repeated until the worker confirms. `moved`:
+ * the request is bound to the new server, or runs there. `completed-first`: the request finished before the move.
+ * `superseded`: a cut, an abort or a failure came before the move. `expired`: the worker did not confirm in time, and
+ * the request stays on its server. `refused`: nothing was done.
  */
 export type MoveState = (typeof MOVE_STATES)[number];
 
@@ -217,7 +214,7 @@ export type MoveRefusal =
 export interface MoveTimes {
   /** Time from the command to the end of the old attempt, milliseconds; 0 for a request that no worker ran. */
   stopMs: Integer;
-  /** Time from the end of the old attempt to the claim of the new attempt, milliseconds. */
+  /** Time from the end of the old attempt to the next claim, milliseconds. */
   placeMs: Integer;
   /** Time from the claim to the lease of the new attempt, milliseconds. */
   resumeMs: Integer;

@@ -17,7 +17,7 @@ export interface RedisAddress {
   primaryName?: string;
 }
 
-/** Valid forms of an address, for error messages and descriptions of settings. */
+/** Valid forms of an address, for messages. */
 export const REDIS_ADDRESS_FORMS =
   'redis://host:6379, redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/name-of-primary';
 

@@ -175,17 +175,17 @@ export type FailReason = (typeof FAIL_REASONS)[number];
 export type ReturnReason = FailReason | 'worker-lost' | 'internal';
 
 /**
- * `request.fail`: ends the attempt without a finished sample. After a cut the request becomes `unfinished`; otherwise
- * it becomes `pending`, or `failed` when a limit is exceeded.
+ * `request.fail`: ends the attempt without a finished sample. The request becomes `unfinished` after a cut, otherwise
+ * `pending`, or `failed` beyond a limit.
  *
  * The reasons `engine-error`, `engine-rejected` and, if not retryable, `payload` count as failures (limit:
- * `maxFailures` of the policy). Each start of a server (`run.serverId`) counts once. The count begins again after a new
+ * `maxFailures` of the policy). Each start of a server (`run.serverId`) counts once, and the count restarts after a new
  * token. No failure counts while most servers fail other prompts too. A second retryable `engine-rejected` of one start
- * of a server fails the request at once, unless another server of the pool has sent none.
+ * of a server fails the request, unless another server has sent none.
  *
  * All other reasons without a command count as returns (limit: `maxReturns`). After `payload-full`, no request of the
  * job is claimed until the payload quota has room. After `timeout`, the sample ends for good, and the group ends
- * according to `abortScope` of the round. Use `no-server` also for an engine that could not serve now (429, 503, no
+ * according to `abortScope` of the round. `no-server` includes an engine that could not serve now (429, 503, no
  * connection).
  */
 export class FailRequest extends AttemptMessage {
@@ -200,8 +200,8 @@ export class FailRequest extends AttemptMessage {
   /** Tokens generated so far, which are kept. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
   /**
-   * With the reason `payload`: reference of a segment of the claim that the payload store does not have. The tokens of
-   * the segment are generated again.
+   * With the reason `payload`: reference of a missing segment of the claim. The tokens of the segment are generated
+   * again.
    */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
   /** Tokens of this attempt that could not be stored. The tokens after the last partial save count as waste. */

@@ -21,10 +21,7 @@ export const ROUND_STATES = ['opening', 'open', 'completed', 'closed', 'cancelle
  */
 export type RoundState = (typeof ROUND_STATES)[number];
 
-/**
- * `round.next`: returns a plan of the next round, and changes nothing. Every step trains exactly `groupsPerStep` groups
- * while there are enough.
- */
+/** `round.next`: returns a plan of the next round, and changes no round. */
 export class NextRoundRequest extends StampedJobRequest {
   /** Groups of one training step. */
   @IsWithin(1, LIMITS.groupsPerRound) groupsPerStep!: Integer;
@@ -34,7 +31,7 @@ export class NextRoundRequest extends StampedJobRequest {
   @IsOptional() @IsObject() remainingByDomain?: Record<string, Integer>;
   /** Tail policy of the round. */
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
-  /** Epoch of an earlier open or takeover. After a takeover the epoch of the previous trainer is refused (`FENCED`). */
+  /** Epoch of an earlier open or takeover. A previous trainer is refused (`FENCED`). */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
 }
 /** Plan of a round. */
@@ -72,7 +69,7 @@ export class OpenRoundRequest extends StampedJobRequest {
   @IsWithin(1, LIMITS.groupsPerRound) neededGroups!: Integer;
   /** Groups taken from the long-tail queue, as in the plan. */
   @IsWithin(0, LIMITS.groupsPerRound) takeGroups!: Integer;
-  /** New groups that the trainer will submit: `takeGroups` + `newGroups` >= `neededGroups`. */
+  /** New groups to submit; with `takeGroups` at least `neededGroups`. */
   @IsWithin(0, LIMITS.groupsPerRound) newGroups!: Integer;
   /** Tail policy of the round, as for the plan. */
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
@@ -89,8 +86,8 @@ export class OpenRoundRequest extends StampedJobRequest {
    */
   @IsOptional() @IsCounter(1_000) orphanAfterMs?: Integer;
   /**
-   * Scope of an abort or timeout of one request: the whole `group`, or only the `sample`. A group with fewer than
-   * `minSamples` other samples always ends.
+   * Scope of an abort or timeout of one request: the whole `group`, or only the `sample`. Without `minSamples` other
+   * samples, the group ends.
    * @default 'group'
    */
   @IsOptional() @IsIn(ABORT_SCOPES) abortScope?: AbortScope;
@@ -130,14 +127,14 @@ export class GroupSubmission {
    * samples that can still finish, up to `samples`. Default: `samples`.
    */
   @IsOptional() @IsWithin(1, LIMITS.samplesPerGroup) minSamples?: Integer;
-  /** The prompt inline, at most 32 kB. Exactly one of `prompt` and `promptRef`. */
+  /** The prompt inline, at most 32 kB; or `promptRef`. */
   @IsOptional() @IsObject() prompt?: Prompt;
-  /** Reference of the prompt, which `payload.put` has stored. */
+  /** Reference of the prompt, stored by `payload.put`; or `prompt`. */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) promptRef?: string;
   /**
-   * Token budget of each sample. If all engines of the pool report their maximum context, the budget for a prompt of
-   * token ids is reduced to the room beside the prompt, and a prompt without room is refused (`CONTEXT_TOO_LONG`). For
-   * other prompts, workers reduce the budget to the room in the engine. The response then ends with `length`.
+   * Token budget of each sample. The room in the context of the engine limits the budget. If all engines of the pool
+   * report their context, a prompt of token ids without room is refused (`CONTEXT_TOO_LONG`). A limited response ends
+   * with `length`.
    */
   @IsWithin(1, LIMITS.maxTokens) maxTokens!: Integer;
   /**
@@ -151,8 +148,8 @@ export class GroupSubmission {
   /** Domain of the prompt, for `domainQuotas`, over-provision and long-tail statistics. */
   @IsOptional() @IsName() domain?: string;
   /**
-   * Id of the prompt in the prompt memory. Use the same id in every pass over the data and in every job. Default:
-   * derived from the contents or `promptRef`.
+   * Id of the prompt in the prompt memory. Use one id in all passes over the data and all jobs. Default: the contents
+   * or `promptRef`.
    */
   @IsOptional() @IsCorrelationId() promptId?: string;
 }
@@ -174,7 +171,7 @@ export interface SubmitGroupsReply extends StampedReply {
 /** `round.status`: state of a round; default: the round that is not closed, or the last one. */
 export class RoundStatusRequest extends StampedJobRequest {
   @IsOptional() @IsId() roundId?: RoundId;
-  /** Epoch of the trainer, if the trainer calls: such a call lets claims continue (`orphanAfterMs`). */
+  /** Epoch of the trainer: the call counts for `orphanAfterMs`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
 }
 /** Why a request failed for good. */
@@ -192,9 +189,8 @@ export interface RequestFailure {
 export interface BlockedReason {
   /**
    * `PAYLOAD_STORE_FULL`: the payload quota of the job is used up, or the payload store has no room. `UNAVAILABLE`: the
-   * payload store cannot be written. `STORE_FULL`: Redis is near its maxmemory. `NO_SERVER_AVAILABLE`: no server takes
-   * requests, because the weights of the servers are unknown or differ from the version of the pool.
-   * `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
+   * payload store cannot be written. `STORE_FULL`: Redis is near its maxmemory. `NO_SERVER_AVAILABLE`: the servers have
+   * unknown weights, or other versions than the pool. `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
    */
   code: 'PAYLOAD_STORE_FULL' | 'UNAVAILABLE' | 'STORE_FULL' | 'NO_SERVER_AVAILABLE' | 'NO_WORKER_AVAILABLE';
   /** Further reason; only with `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
@@ -209,8 +205,7 @@ export interface BlockedReason {
   workerKinds?: string[];
 }
 /**
- * Why a round was completed. `accepted`: the round has all its groups. `deadline`: the deadline of the policy has
- * passed. `accepted-fewer`: too few groups are left, and the policy accepts fewer.
+ * Why a round was completed: all groups are `accepted`, the `deadline` has passed, or the policy accepts fewer groups.
  */
 export type CompletedReason = 'accepted' | 'deadline' | 'accepted-fewer';
 /** State and progress of a round. */
@@ -246,12 +241,9 @@ export interface RoundStatus {
   unrewardedGroups?: Integer;
   /** Groups with a request that failed for good. */
   failedGroups: Integer;
-  /** Groups that were dropped because an abort or a timeout ended a sample; never trained. */
+  /** Groups that an abort or a timeout of a sample has dropped. */
   droppedGroups: Integer;
-  /**
-   * Groups that the trainer may submit in place of lost groups: max(0, needed - accepted - live). With `accept-fewer`
-   * none is needed.
-   */
+  /** Groups that may replace lost groups: max(0, needed - accepted - live). With `accept-fewer` no group is needed. */
   shortfallGroups: Integer;
   /** Samples finished in this round. */
   requestsDone: Integer;
@@ -277,7 +269,7 @@ export interface RoundStatus {
   lastFailures?: RequestFailure[];
   /** Kind of worker that may claim requests of the job; absent for built-in workers. */
   workerKind?: string;
-  /** Why no request of the round is claimed or runs at present; absent if the round is not blocked. */
+  /** Why no request of the round is claimed or runs at present. */
   blockedReason?: BlockedReason;
   /** True if all cut requests are confirmed and all groups that were not accepted are in the long-tail queue. */
   settled: boolean;
@@ -287,6 +279,6 @@ export interface RoundStatus {
   openedAtMs: Integer;
   /** When the round was completed, milliseconds since 1970; absent before. */
   completedAtMs?: Integer;
-  /** Stamp of the reply; absent within the reply of `round.takeover`, which has a stamp itself. */
+  /** Absent in the reply of `round.takeover`, which has a separate stamp. */
   stamp?: Stamp;
 }

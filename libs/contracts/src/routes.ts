@@ -23,8 +23,7 @@ export interface Route {
   /** Fields that a caller may give; default: all. */
   readonly fields?: readonly string[];
   /**
-   * Field with the id that makes a repeat harmless. If a request lacks the id, admin-api derives it from caller and
-   * `Idempotency-Key`, or draws a random id.
+   * Field with an id that makes a repeat harmless. Default: an id from caller and `Idempotency-Key`, or a random id.
    */
   readonly idField?: string;
   /** True if a repeat has no second effect, because the request names an epoch, a lease, an attempt or a plan. */

@@ -1,7 +1,7 @@
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]?: Name };
 
-/** Id of a pool: one token in NATS subjects, and the hash tag in keys of Redis. */
+/** Id of a pool: a NATS token, and the hash tag of Redis keys. */
 export type PoolName = Branded<'PoolName'>;
 /** Id of a job, chosen by its trainer. */
 export type JobId = Branded<'JobId'>;

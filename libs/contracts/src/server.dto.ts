@@ -22,7 +22,7 @@ export const SERVER_STATES = [
 ] as const;
 /**
  * State of a server. Only `ready` servers get new leases. A `pending` server has not answered a probe or sent a
- * heartbeat yet, for example because its engine still loads. docs/terms.md describes the other states.
+ * heartbeat yet, for example while its engine loads.
  */
 export type ServerState = (typeof SERVER_STATES)[number];
 
@@ -108,8 +108,8 @@ export class UpdateServerRequest extends ServerRequest {
   /** Present weight version of the engine. */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /**
-   * Reports that a load of weights has failed, so that the engine may have a part of the new weights. The server takes
-   * no leases until its weight version is reported. Not with `weightVersion`.
+   * A load has failed, so the engine may have a part of the new weights. The server takes no leases until its weights
+   * are reported. Not with `weightVersion`.
    */
   @IsOptional() @Equals(true) weightsUnknown?: true;
   /** The new labels, which replace all old ones. */
@@ -169,10 +169,7 @@ export interface LeaseHolder {
 export interface ReconcileServerReply extends PageReply {
   /** Present leases of the server. */
   leases: Integer;
-  /**
-   * Requests that the engine reports as running. The fields `engineRunning` to `drift` are absent if the engine reports
-   * no load.
-   */
+  /** Running requests in the load report. `engineRunning` to `drift` are absent if the engine reports no load. */
   engineRunning?: Integer;
   /** Requests that wait in the engine. */
   engineWaiting?: Integer;
@@ -257,20 +254,14 @@ export interface ServerStatus {
   load?: ServerLoadReport;
   /** Start time that the engine reports, by its clock, seconds. A later time shows a restart. */
   engineStartedAtSeconds?: number;
-  /**
-   * Weight version that the engine reports; -1: the version is no number. When the engine reports another version,
-   * `weightVersion` follows.
-   */
+  /** Weight version that the engine reports; -1: no number. `weightVersion` follows each change. */
   engineWeightVersion?: Integer;
   /**
    * Weight version before the failure of the server, which becomes `weightVersion` again if the engine has not
    * restarted.
    */
   unconfirmedWeightVersion?: Integer;
-  /**
-   * Identity under which discovery lists the engine: the uid of its pod, or its base URL; absent if discovery does not
-   * list the engine.
-   */
+  /** Identity of the engine in the list of discovery: the uid of its pod, or its base URL; absent if not listed. */
   listedAs?: string;
   /** The server is `cordoned` because discovery does not list its engine as ready. */
   withheld?: true;

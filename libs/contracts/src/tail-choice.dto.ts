@@ -2,8 +2,7 @@ import type { Integer } from './scalars';
 import type { AutoBound, AutoReason, TailPolicyName } from './tail-policy.dto';
 
 /**
- * How an adaptive over-provision was computed. Times are in milliseconds if the times of the last rounds could be
- * fitted, otherwise in tokens.
+ * How an adaptive over-provision was computed. Times are milliseconds, or tokens if round times could not be fitted.
  */
 export interface OverProvisionWhy {
   /** Groups in the estimate. */
@@ -20,10 +19,7 @@ export interface OverProvisionWhy {
   shortRoundTime?: number;
   /** Expected time of a long round. */
   longRoundTime?: number;
-  /**
-   * Limit that changed the value. `too-few`: too few known lengths. `damping`: at most 1/16 for each step. `cap`: the
-   * highest value. `kv`: the KV caches.
-   */
+  /** Limit that changed the value: too few lengths, the change of 1/16 a step, the highest value, or the KV caches. */
   limitedBy?: 'too-few' | 'damping' | 'cap' | 'kv';
 }
 /** How an adaptive `dripGroups` was computed. */
@@ -53,7 +49,7 @@ export interface AutoRow {
   lengthBias: number;
   /** Generated tokens that nobody trains / generated tokens. */
   wasteShare: number;
-  /** Bounds that the policy would break; a policy with an empty list may be chosen. */
+  /** Bounds that the policy would break; empty for a valid choice. */
   breaks: AutoBound[];
 }
 /** Choice of `auto` for a round, and its reason. */

@@ -16,11 +16,10 @@ export const AUTO_BOUNDS = ['maxOffPolicyShare', 'maxVersionSpan', 'maxLengthBia
 export type AutoBound = (typeof AUTO_BOUNDS)[number];
 export const AUTO_REASONS = ['unknown', 'best', 'step', 'predicted', 'measured', 'late'] as const;
 /**
- * Why `auto` chose a policy. `unknown`: too few groups are closed for a prediction, so the choice is `wait`. `best`:
- * the choice is the best policy that keeps the bounds. `step`: the choice is a step towards the best policy.
- * `predicted`: the last choice would break a bound. `measured`: the ledger of the job breaks a bound, so the choice is
- * a step back. `late`: the replays took too long, so only `wait`, the last choice and the nearest candidates were
- * compared.
+ * Why `auto` chose a policy. `unknown`: too few closed groups for a prediction; the choice is `wait`. `best`: the best
+ * policy within the bounds. `step`: a step towards the best policy. `predicted`: the last choice would break a bound.
+ * `measured`: a step back, because the ledger of the job breaks a bound. `late`: the replays took too long, so only
+ * `wait`, the last choice and the nearest candidates were compared.
  */
 export type AutoReason = (typeof AUTO_REASONS)[number];
 export const CHOICE_MODES = ['fixed', 'adaptive'] as const;
@@ -62,10 +61,9 @@ export type WasteReason = (typeof WASTE_REASONS)[number];
 
 export const DISPATCH_ORDERS = ['arrival', 'longest-first', 'probe-first'] as const;
 /**
- * Order in which requests of new groups are claimed. `arrival`: in the order of submission. `longest-first`: the
- * longest expected samples first, by the prompt memory; unknown prompts count with their whole budget. `probe-first`:
- * one sample of each unknown prompt first, then longest first; the other samples of the prompt are expected to be as
- * long as the first (Seer).
+ * Order in which requests of new groups are claimed. `arrival`: the order of submission. `longest-first`: by the prompt
+ * memory; unknown prompts count with their budget. `probe-first`: one sample of each unknown prompt first, to learn a
+ * length for its group (Seer); then longest first.
  */
 export type DispatchOrder = (typeof DISPATCH_ORDERS)[number];
 
@@ -120,9 +118,9 @@ export class TailPolicy {
    */
   @IsOptional() @IsIn(DISPATCH_ORDERS) dispatchOrder?: DispatchOrder;
 
-  /** Maximum cuts of a group. After the last cut, the group is in the next round and is not cut again. */
+  /** Maximum cuts of a group. The next round takes the group and does not cut it. */
   @IsOptional() @IsCounter(1) maxCuts?: Integer;
-  /** Maximum steps from the first step of a group to the round that trains it. That round does not cut the group. */
+  /** Maximum steps after the first step of a group. The last round takes the group and does not cut it. */
   @IsOptional() @IsCounter(1) maxAgeSteps?: Integer;
   /** Maximum weight versions between the oldest token of a group and the round that ends it. Under `auto`: 2. */
   @IsOptional() @IsCounter(0) maxVersionSpan?: Integer;
@@ -149,8 +147,7 @@ export class TailPolicy {
    */
   @IsOptional() @IsCounter(1) deadlineMs?: Integer;
   /**
-   * What a round does when too few groups are left: wait for other groups (`replace`), or complete with fewer
-   * (`accept-fewer`).
+   * If accepted + live < needed, the round waits for other groups (`replace`), or accepts fewer groups.
    * @default 'replace'
    */
   @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
@@ -204,7 +201,7 @@ export interface RoundRules {
   maxFailures: number;
   maxReturns: number;
   acceptsFewer: boolean;
-  /** Maximum cuts of a group; 0 = no bound. `maxAgeSteps` has 0 and `maxVersionSpan` has -1 for no bound. */
+  /** 0 = no bound, as for `maxAgeSteps`. `maxVersionSpan` without a bound is -1. */
   maxCuts: number;
   maxAgeSteps: number;
   maxVersionSpan: number;

@@ -24,10 +24,7 @@ export class RoundTimelineRequest extends JobRequest {
 export interface RoundTimelineReply {
   /** The events of the page. */
   events: PoolEvent[];
-  /**
-   * Number of events of the pool that the stream has lost between the events of this page. Events of the round may be
-   * among the lost events.
-   */
+  /** Number of events of the pool, possibly of the round, that the stream has lost between the events of this page. */
   missingEvents: Integer;
   /** Cursor of the next page; absent on the last page. */
   cursor?: Integer;

@@ -2,7 +2,7 @@
 export interface TlsSettings {
   /** Certificates of the authorities that may sign the certificate of the server; default: the authorities of Node. */
   ca?: string;
-  /** Certificate of this client, with `key`, for a server that requires a client certificate. */
+  /** Client certificate, with `key`. */
   cert?: string;
   key?: string;
   /** Name in the certificate of the server, also sent as SNI; default: the host of the address. */

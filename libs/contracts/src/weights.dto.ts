@@ -18,14 +18,11 @@ export type WeightSyncMode = (typeof WEIGHT_SYNC_MODES)[number];
  * claims are answered POOL_PAUSED, at once or after `waitMs`. A repeat with the same syncId extends the deadline, for a
  * load that makes progress.
  *
- * The deadline rolls back: running requests are stopped and keep their tokens. A server that was not reported during
- * the change then has unknown weights, and takes no leases until its weight version is reported.
+ * The deadline rolls back. Running requests are stopped and keep their tokens. A server that was not reported since the
+ * begin has unknown weights, and takes no leases until it is reported.
  */
 export class BeginWeightsRequest {
-  /**
-   * Id of the change, for idempotency: a repeat returns the present state of the change, and may make the deadline
-   * later.
-   */
+  /** Id of the change, for idempotency. A repeat returns the present state, and may extend the deadline. */
   @IsId() syncId!: string;
   /** Version of the new weights; not below the version of the pool. */
   @IsWithin(0, 1_000_000_000) version!: Integer;
@@ -58,14 +55,11 @@ class EndWeightsRequest {
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /**
- * `weights.commit`: ends a change after the engines have loaded the new weights. A server that does not report the new
- * version is `quarantined` until it does, and finds `requiredWeightVersion` in the replies of its heartbeats.
+ * `weights.commit`: the engines have the new weights. A server with another version is `quarantined` until it reports
+ * the new version; replies of heartbeats have `requiredWeightVersion`.
  */
 export class CommitWeightsRequest extends EndWeightsRequest {}
-/**
- * `weights.rollback`: ends a change, and the pool resumes with its previous weights. Servers that report the new
- * weights are `quarantined`.
- */
+/** `weights.rollback`: the pool resumes with its previous weights. Servers with the new weights are `quarantined`. */
 export class RollbackWeightsRequest extends EndWeightsRequest {}
 
 /** One change of the weights of a pool. */
@@ -102,7 +96,7 @@ export interface WeightSyncReply extends WeightSync, StampedReply {}
 
 /** `weights.status`: state of the present change, or of `syncId`; with `cursor` also one page of servers. */
 export class WeightsStatusRequest {
-  /** Id of a change, which is available for an hour after its end. */
+  /** Id of a change that has ended less than an hour ago. */
   @IsOptional() @IsId() syncId?: string;
   /** `0` for the first page, then the cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
@@ -115,7 +109,7 @@ export interface WeightServer extends ServerName, Pick<ServerStatus, 'weightVers
   quiesced: boolean;
   /** True if the engine is paused for a change of weights; false for an engine that cannot be paused. */
   paused: boolean;
-  /** True if the server reports the version of the change or, without a change, the version of the pool. */
+  /** True if the server has the version of the change or, without a change, of the pool. */
   confirmed: boolean;
   /** The weights of the server are unknown, so it takes no leases until its version is reported. */
   weightsUnknown?: true;

@@ -27,7 +27,7 @@ export class RegisterWorkerRequest {
   @IsOptional() @IsWithin(500, 3_600_000) ttlMs?: Integer;
 }
 export interface RegisterWorkerReply {
-  /** Epoch of the worker. The worker sends the epoch with every later call. */
+  /** Epoch of the worker, for every later call. */
   workerEpoch: Epoch;
   /** Time without a heartbeat after which the epoch expires, milliseconds. */
   ttlMs: Integer;
@@ -62,7 +62,7 @@ export class WorkerHeartbeatRequest extends WorkerRequest {
   /** Servers on which the worker has streams. If there are too many, each heartbeat has different servers. */
   @IsOptional() @IsListOf(() => ServerSigns, LIMITS.page) servers?: ServerSigns[];
 }
-/** Counts in Redis. If they keep differing from the counts of the worker, page through `worker.sync`. */
+/** Counts in Redis. After a lasting difference, page through `worker.sync`. */
 export interface WorkerHeartbeatReply extends Pick<RegisterWorkerReply, 'ttlMs' | 'serverTimeMs'> {
   /** Leases of the worker in Redis. */
   leaseCount: Integer;
@@ -91,7 +91,7 @@ export class SyncWorkerRequest extends WorkerRequest {
 }
 /** A lease or an attempt of a worker. */
 export interface HeldItem {
-  /** Id of the lease, or of the request of the attempt. */
+  /** Id of the lease or request. */
   id: string;
   /** The attempt; absent for a lease. */
   attempt?: AttemptId;
@@ -143,9 +143,9 @@ export class MovedLease extends MoveTarget {
   @IsCorrelationId() leaseId!: LeaseId;
 }
 /**
- * `worker.<workerId>.move`, sent to a caller that only routes. The caller stops the calls of the leases and keeps the
- * tokens, moves the leases with `lb.transfer`, and continues on the new servers. A call that ends before is released as
- * usual. The command is repeated until the lease has moved or ended, or until the deadline.
+ * `worker.<workerId>.move`, sent to a caller that only routes. The caller stops the calls, keeps the tokens, moves the
+ * leases with `lb.transfer`, and continues on the new servers. Calls that end before are released as usual. The command
+ * is repeated until the lease has moved or ended, or until the deadline.
  */
 export class MoveLeasesCommand {
   @IsEpoch() workerEpoch!: Epoch;

@@ -113,7 +113,6 @@ export class MessagingConnection {
     await this.close();
   }
 
-  /** Closes the connection at once. */
   async close(): Promise<void> {
     await this.nats.close().catch(() => undefined);
   }

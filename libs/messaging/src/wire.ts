@@ -28,7 +28,6 @@ export const SENT_AT_HEADER = 'Broomwagon-Sent-At-Ms';
  */
 export const READ_AT_HEADER = 'Broomwagon-Read-At-Ms';
 
-/** A JSON object. */
 export type JsonObject = Record<string, unknown>;
 
 /** One escape of a JSON text: a surrogate pair, half of a pair, or any other escape. */

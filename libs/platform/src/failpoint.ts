@@ -8,7 +8,6 @@ interface Failpoint {
   hits: number;
 }
 
-/** Error that a failpoint with the action `throw` throws. */
 export class FailpointError extends Error {
   constructor(name: string) {
     super(`Failpoint ${name}`);

@@ -23,7 +23,6 @@ function check(type: 'counter' | 'gauge' | 'histogram', name: string, help: stri
   if (broken) throw new Error(`Metric ${name} ${broken}`);
 }
 
-/** Buckets for durations, seconds. */
 const DURATION_BUCKETS_S = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
@@ -78,7 +77,6 @@ export class Metrics {
     }
   }
 
-  /** Returns the text of `/metrics`. */
   text(): Promise<string> {
     return this.registry.metrics();
   }

@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 
 /** Folder of the nearest package.json above this file: the repository for the sources and for `dist`. */
 export const PROJECT_ROOT = rootAbove(__dirname);
-/** Version of this release. */
 export const VERSION = (JSON.parse(readFileSync(join(PROJECT_ROOT, 'package.json'), 'utf8')) as { version: string })
   .version;
 

@@ -9,14 +9,12 @@ import { decodeBody, publishReply, TIMEOUT_HEADER, readWaitMs, readWireError, ty
 import { RequestMultiplexer, sendFailure } from './request-multiplexer';
 import { withRetry, type RetryOptions } from './retry';
 
-/** Options of one request. */
 export interface RequestOptions {
   /** Longest wait for the reply, milliseconds. Default 5,000. */
   timeoutMs?: number;
   headers?: Readonly<Record<string, string>>;
 }
 
-/** A subscription, until it is ended. */
 export interface ClientSubscription {
   /** Ends the subscription at once. */
   unsubscribe(): void;

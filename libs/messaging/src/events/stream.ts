@@ -14,7 +14,6 @@ export interface StreamDescription {
   /** True: no message can be deleted or purged. The stream keeps this setting for good. */
   keepsMessages?: boolean;
 }
-/** One stored message. */
 export interface StoredMessage {
   /** Position in the stream, from 1. */
   sequence: number;

@@ -14,5 +14,4 @@ export interface MessageMetrics {
   inFlight(count: number): void;
 }
 
-/** Metrics that count nothing. */
 export const NO_METRICS: MessageMetrics = { handled: () => undefined, inFlight: () => undefined };

@@ -2,7 +2,6 @@ import { withoutCredentials } from '../logging/without-credentials';
 import { getEnvFields } from './env.decorator';
 import { getConfigSource, type ConfigSource } from './load-config';
 
-/** One variable of a printed configuration. */
 export interface ConfigRow {
   variable: string;
   /** The value, with `***` for secrets and for credentials in addresses. */

@@ -13,7 +13,6 @@ export interface EnvRules {
   isSecret?: boolean;
 }
 
-/** One variable of a configuration class. */
 export interface EnvField {
   variable: string;
   property: string;

@@ -3,7 +3,6 @@ import { validateSync } from 'class-validator';
 import { getEnvFields, type EnvField } from './env.decorator';
 import { parseValue } from './parse-value';
 
-/** Source of a value. */
 export type ConfigSource = 'default' | 'file' | 'environment';
 
 export interface LoadConfigOptions {
@@ -68,7 +67,6 @@ export function loadConfig<T extends object>(type: new () => T, options: LoadCon
   return config;
 }
 
-/** Returns the source of the value of a property. */
 export function getConfigSource(config: object, property: string): ConfigSource {
   return sources.get(config)?.get(property) ?? 'default';
 }

@@ -29,7 +29,6 @@ import { startTracing } from './tracing';
 
 const PRINT_CONFIG = '--print-config';
 
-/** Options for the start of an app. */
 export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> {
   /** Name of the app, for queue group, logs and metrics. */
   app: string;
@@ -54,7 +53,6 @@ export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> 
   onShutdownDeadline?: () => void;
 }
 
-/** A running app. */
 export interface RunningService<Config extends ServiceConfig = ServiceConfig> {
   application: NestExpressApplication;
   config: Config;

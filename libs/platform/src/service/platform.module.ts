@@ -19,7 +19,6 @@ export interface PlatformParts {
   transport: NatsTransport;
   metrics: Metrics;
   logger: Logger;
-  /** Name of the app. */
   app: string;
 }
 

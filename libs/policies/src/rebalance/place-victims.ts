@@ -57,12 +57,10 @@ export function placeAll(
   return best;
 }
 
-/** Applies placements to the receivers. */
 export function applyAll(placements: readonly Placement[]): void {
   for (const { request, to, costSeconds } of placements) to.take(request, costSeconds);
 }
 
-/** Undoes placements on the receivers. */
 export function undoAll(placements: readonly Placement[]): void {
   for (const { request, to, costSeconds } of placements) to.untake(request, costSeconds);
 }

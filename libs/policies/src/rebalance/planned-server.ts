@@ -14,7 +14,6 @@ export class PlannedServer {
   /** Engine time that planned arrivals cost, seconds. */
   stallSeconds = 0;
   private readonly usableKvTokens: number;
-  /** Planned arrivals. */
   private readonly arrivals: RebalanceRequest[] = [];
   private sortedArrivals?: readonly RebalanceRequest[];
   private sortedResidents?: readonly RebalanceRequest[];

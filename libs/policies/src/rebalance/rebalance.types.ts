@@ -14,7 +14,6 @@ export interface RebalanceRequest {
   madeTokens: number;
   /** Expected number of tokens that are still to be generated. */
   remainingTokens: number;
-  /** Number of moves so far. */
   moves: number;
   /** Time since the last move, milliseconds; absent if there was none. */
   sinceMoveMs?: number;
