@@ -28,7 +28,7 @@ export class AbortRequestsRequest {
    * fewer than `minSamples` other samples is dropped. `group`: the whole group. Default: `abortScope` of the round.
    */
   @IsOptional() @IsIn(ABORT_SCOPES) scope?: AbortScope;
-  /** The requests whose acquires named this session. */
+  /** The requests that acquired leases with this session. */
   @IsOptional() @IsCorrelationId() sessionId?: string;
   /** The requests of this group; with `job`. */
   @IsOptional() @IsId() groupId?: GroupId;

@@ -36,10 +36,10 @@ export class AcquireItem {
   @IsOptional() @IsList(LIMITS.excludedServers) @IsId({ each: true }) avoidServers?: ServerId[];
   /** Only a server that has all these labels. */
   @IsOptional() @IsLabels() labels?: Labels;
-  /** Required features: a server whose engine is known to lack one of these features is left out. */
+  /** Required features. A server is left out if its engine is known to lack one. */
   @IsOptional() @IsList(ENGINE_FEATURES.length) @IsIn(ENGINE_FEATURES, { each: true }) needs?: EngineFeature[];
   /**
-   * Model or adapter. A server whose engine is known not to list the model is left out. While all engines of the pool
+   * Model or adapter. A server is left out if its engine is known not to list the model. While all engines of the pool
    * list the same models, the model is no constraint. MODEL_NOT_FOUND when no server of the pool has the model.
    */
   @IsOptional() @MaxLength(LIMITS.modelNameCharacters) model?: string;

@@ -30,7 +30,7 @@ export interface ListPoolsReply {
 /** `identity.get`: identity and rights of the caller. */
 export class GetIdentityRequest {}
 export interface IdentityReply {
-  /** Unique id of the caller: id of a token, or subject of an issuer. */
+  /** Unique: id of a token, or subject of an issuer. */
   id: string;
   /** Name of the caller, for people. */
   name: string;
@@ -46,7 +46,7 @@ export class CreateTokenRequest {
   @IsName() name!: string;
   /** Rights of the token. */
   @IsIn(ROLES) role!: Role;
-  /** Pools that the token gives access to; absent: all pools. */
+  /** Pools of the token; absent: all pools. */
   @IsOptional() @IsList(LIMITS.page) @Matches(POOL_PATTERN, { each: true }) pools?: PoolName[];
   /** Time until the token expires, milliseconds; absent: never. */
   @IsOptional() @IsWithin(1_000, 315_360_000_000) expiresInMs?: Integer;

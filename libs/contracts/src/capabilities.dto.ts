@@ -16,10 +16,10 @@ export const ENGINE_FEATURES = [
 export type EngineFeature = (typeof ENGINE_FEATURES)[number];
 
 export const PAUSE_MODES = ['abort', 'wait', 'keep'] as const;
-/** Treatment of running requests when an engine is paused: `abort` ends them, `wait` awaits them, `keep` keeps them. */
+/** Treatment of running requests when an engine is paused: abort, wait for their end, or keep. */
 export type PauseMode = (typeof PAUSE_MODES)[number];
 
-/** Capabilities of an engine, from the registration of its server or from a probe. An absent capability is unknown. */
+/** Capabilities of an engine, from its registration or a probe. An absent capability is unknown. */
 export class EngineCapabilities implements Partial<Record<EngineFeature, boolean>> {
   /** The engine accepts token ids, so resume is exact. */
   @IsOptional() @IsBoolean() tokenIdsIn?: boolean;

@@ -50,7 +50,7 @@ export interface PageReply {
   /** Cursor of the next page; absent on the last page. */
   cursor?: string;
 }
-/** One page of a list whose cursor is a number. */
+/** One page of a list with a number as cursor. */
 export interface NumberedPageReply {
   /** Cursor of the next page, to be sent with the same body; absent on the last page. */
   cursor?: Integer;

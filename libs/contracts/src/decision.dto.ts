@@ -28,7 +28,7 @@ export type DecisionBranch = (typeof DECISION_BRANCHES)[number];
 /** A server and its load key. */
 export interface RankedServer {
   serverId: ServerId;
-  /** Load key before the choice, in the unit of the policy. The server with the lowest key is chosen. */
+  /** Load key before the choice, in the unit of the policy; lower is better. */
   key: number;
 }
 /** How a server was chosen. */
@@ -78,10 +78,10 @@ export interface SnapshotServer extends Pick<ServerStatus, 'serverId' | 'weight'
   lacksModel?: true;
   /** Reported KV use, 0 to 1. */
   kvUse?: number;
-  /** Leases that the group of the acquire has on this server. */
+  /** Leases of the acquire's group on this server. */
   groupLeases?: Integer;
 }
-/** All input of a choice. `replayDecision` makes the choice again from this input. */
+/** All input of a choice, for `replayDecision`. */
 export interface DecisionSnapshot {
   /** Settings of the pool. */
   settings: PoolSettings;

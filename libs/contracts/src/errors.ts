@@ -139,7 +139,6 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** HTTP status of a code. */
 export function getHttpStatus(code: ErrorCode): number {
   return ERROR_CODES[code].status ?? (code.includes('NOT_FOUND') ? 404 : 409);
 }
@@ -165,7 +164,7 @@ export const UNSERVED_REASONS = [
   'servers-full',
   /** SERVERS_FULL, WAIT_TIMEOUT: the pool has `poolMaxInflight` leases. */
   'pool-full',
-  /** POOL_PAUSED: `pool.pause` has paused the pool. */
+  /** POOL_PAUSED: after `pool.pause`. */
   'paused',
   /** POOL_PAUSED: the weights of the pool are being changed. */
   'weights-changing',

@@ -13,10 +13,7 @@ const TOKEN = /^[^\s.*>]+$/u;
 
 /** Name of the validation rule of ids. The constraints of the rule are the maximum bytes and the kind of the id. */
 export const ID_RULE = 'isWireId';
-/**
- * `plain`: a possible part of a composed id. `composed`: `/` may separate parts. `token`: also one token of a NATS
- * subject.
- */
+/** `plain`: may be a part of a composed id. `composed`: `/` may separate parts. `token`: plain, and one NATS token. */
 export type IdKind = 'plain' | 'composed' | 'token';
 
 /** Returns the fault of a text as an id; undefined for a valid id. */

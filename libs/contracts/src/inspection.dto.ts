@@ -85,7 +85,7 @@ export const LISTED_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfin
  * `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
  */
 export class ListRequestsRequest extends ScanRequest {
-  /** The job whose round is listed. */
+  /** The job of the round. */
   @IsOptional() @IsId() job?: JobId;
   /** The round, with `job`. Default: the round that is not closed, or the last round. */
   @IsOptional() @IsId() roundId?: RoundId;
@@ -158,8 +158,8 @@ export interface ListRoundsReply {
 
 export const GROUP_SETS = ['live', 'accepted', 'failed', 'lost'] as const;
 /**
- * `group.list`: one page of the groups of a round. The groups of a closed round are counted, then deleted. Errors:
- * JOB_NOT_FOUND, ROUND_NOT_FOUND.
+ * `group.list`: one page of the groups of a round. A closed round loses its groups. Errors: JOB_NOT_FOUND,
+ * ROUND_NOT_FOUND.
  */
 export class ListGroupsRequest extends JobRequest {
   /** The round. Default: the round that is not closed, or the last round. */
@@ -210,7 +210,7 @@ export class ListSessionsRequest extends ScanRequest {
 export interface SessionStatus {
   /** The session. */
   sessionId: string;
-  /** Server of the session; absent if the next lease will bind the session to a server. */
+  /** Server of the session; absent until the next lease. */
   serverId?: ServerId;
   /** Epoch of the server. */
   serverEpoch?: Epoch;
@@ -247,8 +247,8 @@ export interface AuditPoolReply {
   /** Counted items, by name. */
   counts: Record<string, Integer>;
   /**
-   * The first 128 items that the audit could not decide: jobs whose requests changed all the time, and items that were
-   * not read or not confirmed within 8 s.
+   * The first 128 items that the audit could not decide: jobs with requests that changed all the time, and items that
+   * were not read and confirmed within 8 s.
    */
   unproven: string[];
 }

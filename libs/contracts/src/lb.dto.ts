@@ -39,13 +39,13 @@ export class AcquireManyRequest extends WorkerRequest {
   /** The acquires, each with a different acquireId. */
   @IsListOf(() => AcquireItem, LIMITS.acquiresPerCall, 1) acquires!: AcquireItem[];
 }
-/** A granted acquire. A refused acquire is a {@link RefusedItem}. */
+/** A granted acquire. */
 export interface GrantedItem
   extends Pick<LeaseGrant, 'leaseId' | 'serverId' | 'dpRank'>, Pick<RefusedItem, 'acquireId'> {
   /** How the server was chosen; only with `explain`. */
   decision?: Decision;
 }
-/** A refused acquire. A granted acquire is a {@link GrantedItem}. */
+/** A refused acquire. */
 export interface RefusedItem {
   /** Id of the acquire, from the request. */
   acquireId: string;

@@ -43,7 +43,7 @@ export interface LengthRange {
   /** Samples with this length so far that have not ended, and samples that were cut at this length. */
   unfinished: Integer;
 }
-/** Preference of the tail policy for one range of lengths. */
+/** Acceptance of one range of lengths. */
 export interface Acceptance extends Pick<LengthRange, 'fromTokens' | 'toTokens'> {
   /** Share of the trained samples / share of the started samples. Weight a trained sample by the inverse. */
   ratio: number;

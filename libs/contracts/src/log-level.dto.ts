@@ -6,7 +6,7 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] a
 /** Level of a log line. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Subject pattern to which every replica of every service subscribes, for each pool of the replica. */
+/** Subject pattern of every replica of every service, for each served pool. */
 export const LOG_LEVEL_PATTERN = `${SUBJECT_ROOT}.*.service.log-level`;
 
 /** `service.log-level`: sets the level of the logs of running services. Each named replica replies. */
@@ -18,7 +18,6 @@ export class SetLogLevelRequest {
   /** Lowest level of the lines that are written. */
   @IsIn(LOG_LEVELS) level!: LogLevel;
 }
-/** Subject of this operation in one pool. */
 export function logLevelSubject(pool: PoolName): string {
   return `${SUBJECT_ROOT}.${pool}.service.log-level`;
 }

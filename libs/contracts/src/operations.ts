@@ -141,7 +141,6 @@ export type ReplyOf<Name extends OperationName> =
 /** Text in place of a pool in the subject of `pool.find`: any load-balancer answers, also for an unknown pool. */
 export const NO_POOL = '-';
 
-/** Subject of an operation in one pool. */
 export function buildSubject(pool: string, name: OperationName): string {
   return `${SUBJECT_ROOT}.${pool}.${name}`;
 }
@@ -175,7 +174,6 @@ export const EVENTS_STREAM = 'BROOMWAGON_EVENTS';
  * JetStream stream of the audit log of admin-api. Subjects of changes outside all pools have `-` in place of a pool.
  */
 export const AUDIT_STREAM = 'BROOMWAGON_AUDIT';
-/** Subject of an entry of the audit log. */
 export function auditSubject(pool: string, operation: string): string {
   return `${SUBJECT_ROOT}.${pool}.audit.${operation}`;
 }

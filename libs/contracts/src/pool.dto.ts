@@ -76,10 +76,7 @@ export class PoolSettings {
    * never more than half of the servers. 0 = off. Default 5.
    */
   @IsOptional() @IsWithin(0, 10_000) breakerFailures?: Integer;
-  /**
-   * Time that a server is suspect after `breakerFailures`, milliseconds; then the server gets one call at first.
-   * Default 10,000.
-   */
+  /** Time that a server is then suspect, milliseconds; after that the server gets one call first. Default 10,000. */
   @IsOptional() @IsWithin(100, 3_600_000) breakerOpenMs?: Integer;
   /** 1 = the capacity of a server follows the load that its engine reports. Default 0 = off. */
   @IsOptional() @IsIn([0, 1]) adaptiveConcurrency?: 0 | 1;

@@ -25,7 +25,7 @@ export class RememberPromptsRequest {
   @IsOptional() @IsId() rememberId?: string;
 }
 export interface RememberPromptsReply {
-  /** Prompts whose lengths were added by this call or by the call that it repeats. */
+  /** Number of prompts with new lengths, from this call or, for a repeat, from the first call. */
   remembered: Integer;
 }
 /** `prompt.lengths`: returns the expected response lengths of prompts. */

@@ -1,13 +1,12 @@
 import { SUBJECT_ROOT } from './operations';
 import type { PoolName } from './scalars';
 
-/** Subject pattern to which every replica of every service subscribes, for each pool of the replica. */
+/** Subject pattern of every replica of every service, for each served pool. */
 export const READINESS_PATTERN = `${SUBJECT_ROOT}.*.service.readiness`;
 
 /** `service.readiness`: reads the readiness checks of all replicas that serve the pool. Each replica replies. */
 export class GetReadinessRequest {}
 
-/** Subject of this operation in one pool. */
 export function readinessSubject(pool: PoolName): string {
   return `${SUBJECT_ROOT}.${pool}.service.readiness`;
 }

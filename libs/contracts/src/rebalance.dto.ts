@@ -68,7 +68,7 @@ export interface RebalanceSummary {
    * `pauseSeconds`.
    */
   stallSeconds: number;
-  /** Why the plan has no moves; absent if it has moves. */
+  /** Why the plan has no moves. */
   reason?: NoMoveReason;
 }
 
@@ -161,7 +161,7 @@ export class WantedMove extends MoveTarget {
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
   /** The lease of a caller that only routes. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
-  /** Required attempt: a move of another attempt is refused. */
+  /** Required attempt. */
   @IsOptional() @IsAttempt() attempt?: AttemptId;
 }
 
@@ -210,7 +210,7 @@ export type MoveRefusal =
   | 'server-cordoned'
   | 'server-quarantined';
 
-/** Times of a move whose request has its first token on the new server. */
+/** Times of a move, up to the first token on the new server. */
 export interface MoveTimes {
   /** Time from the command to the end of the old attempt, milliseconds; 0 for a request that no worker ran. */
   stopMs: Integer;
@@ -218,7 +218,7 @@ export interface MoveTimes {
   placeMs: Integer;
   /** Time from the claim to the lease of the new attempt, milliseconds. */
   resumeMs: Integer;
-  /** Time from the lease to the first token, milliseconds: the prefill, or the transfer from the KV store. */
+  /** Time from the lease to the first token, milliseconds. */
   firstTokenMs: Integer;
 }
 
@@ -230,9 +230,9 @@ export interface MoveStatus extends Partial<PlannedMove> {
   leaseId?: LeaseId;
   /** State of the move. */
   state: MoveState;
-  /** Why the move was refused; only with the state `refused`. */
+  /** Why the move was refused. */
   refusal?: MoveRefusal;
-  /** Times of the move; absent until the request has its first token on the new server. */
+  /** Times of the move, after the first token on the new server. */
   times?: MoveTimes;
 }
 /** A plan with its moves. */

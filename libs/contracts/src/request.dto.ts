@@ -18,7 +18,7 @@ export class ClaimRequest extends WorkerRequest {
    * @default 0
    */
   @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
-  /** The only job whose requests are claimed, for a worker that cannot run others. Default: any job. */
+  /** Claims only requests of this job, for a worker that cannot run other jobs. Default: any job. */
   @IsOptional() @IsId() job?: JobId;
   /**
    * Kind of the worker. A worker with a kind gets only requests of jobs with the same `workerKind` of `round.open`.
@@ -50,15 +50,15 @@ export interface Claim extends SegmentList {
   generatedMs?: Integer;
   /** Weight version of the round. */
   weightVersion: Integer;
-  /** The server to which the request was moved. Send this field and `boundServerEpoch` with `lb.acquire`. */
+  /** Target of a move. Send `boundServerId` and `boundServerEpoch` with `lb.acquire`. */
   boundServerId?: ServerId;
   /** Epoch of the server `boundServerId`. */
   boundServerEpoch?: Epoch;
   /** Number of consecutive attempts, without a new token, that an engine failed or did not serve. */
   setbacks?: Integer;
-  /** Servers of the attempts of `setbacks`, the latest server last. Send this field with `lb.acquire`. */
+  /** Servers of the attempts of `setbacks`, latest last, for `lb.acquire`. */
   avoidServers?: ServerId[];
-  /** Priority of the round, if the round has a priority. Send this field with `lb.acquire`. */
+  /** Priority of the round, if any, for `lb.acquire`. */
   priority?: Integer;
   /** W3C trace context of the `round.open` of the round; absent without a trace. Send this field to the engine. */
   traceparent?: string;
@@ -179,9 +179,9 @@ export type ReturnReason = FailReason | 'worker-lost' | 'internal';
  * `pending`, or `failed` beyond a limit.
  *
  * The reasons `engine-error`, `engine-rejected` and, if not retryable, `payload` count as failures (limit:
- * `maxFailures` of the policy). Each start of a server (`run.serverId`) counts once, and the count restarts after a new
- * token. No failure counts while most servers fail other prompts too. A second retryable `engine-rejected` of one start
- * of a server fails the request, unless another server has sent none.
+ * `maxFailures` of the policy). Each start of a server (`run.serverId`) counts once, a new token resets the count, and
+ * nothing counts while most servers fail other prompts too. A second retryable `engine-rejected` of one start of a
+ * server fails the request, unless another server has sent none.
  *
  * All other reasons without a command count as returns (limit: `maxReturns`). After `payload-full`, no request of the
  * job is claimed until the payload quota has room. After `timeout`, the sample ends for good, and the group ends
@@ -199,10 +199,7 @@ export class FailRequest extends AttemptMessage {
   @IsOptional() @MaxLength(1_000) message?: string;
   /** Tokens generated so far, which are kept. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
-  /**
-   * With the reason `payload`: reference of a missing segment of the claim. The tokens of the segment are generated
-   * again.
-   */
+  /** With the reason `payload`: reference of a missing segment. Its tokens are generated again. */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
   /** Tokens of this attempt that could not be stored. The tokens after the last partial save count as waste. */
   @IsOptional() @IsWithin(0, LIMITS.maxTokens) lostTokens?: Integer;

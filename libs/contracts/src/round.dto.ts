@@ -36,7 +36,7 @@ export class NextRoundRequest extends StampedJobRequest {
 }
 /** Plan of a round. */
 export interface RoundPlan {
-  /** Id of the plan. `round.open` refuses a plan whose state has changed (`PLAN_STALE`). */
+  /** Id of the plan. `round.open` refuses the plan if the state has changed since (`PLAN_STALE`). */
   planId: string;
   /** Training step of the round, from 1. */
   step: Integer;
@@ -180,7 +180,7 @@ export interface RequestFailure {
   requestId: RequestId;
   /** Why the last attempt ended. */
   reason: ReturnReason;
-  /** Text about the failure, for people. */
+  /** Text for people. */
   message?: string;
   /** When the request failed, milliseconds since 1970. */
   atMs: Integer;

@@ -24,7 +24,6 @@ const MAX_EPOCH_LENGTH = 32;
 const MAX_STAMP_LENGTH = 96;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 
-/** An integer from `min` to `max`. */
 export function IsWithin(min: number, max: number, options?: ValidationOptions): PropertyDecorator {
   return applyDecorators(IsInt(options), Min(min, options), Max(max, options));
 }

@@ -149,7 +149,7 @@ export interface FenceServerReply extends ServerName {
 }
 
 /**
- * `server.reconcile`: makes workers prove their leases on a server whose leases differ from the load of its engine.
+ * `server.reconcile`: makes workers prove their leases on a server, for example when leases and engine load differ.
  * Leases of expired worker epochs are returned at once. Live workers are asked for a `worker.sync` at their next
  * heartbeat, and return leases that they do not hold. Errors: SERVER_NOT_FOUND, FENCED.
  */

@@ -59,9 +59,9 @@ export interface AutoChoice {
   reason: AutoReason;
   /** Broken bounds, with any reason of the choice; absent if no bound is broken. */
   broken?: {
-    /** Bounds that the ledger of the job breaks; absent if there are none. */
+    /** Bounds that the ledger of the job breaks. */
     measured?: AutoBound[];
-    /** Bounds that the replay of the last choice breaks; absent if there are none. */
+    /** Bounds that the replay of the last choice breaks. */
     predicted?: AutoBound[];
   };
   /** The fastest policy that keeps the bounds; absent while nothing is known. */

@@ -30,7 +30,7 @@ export const CUT_SEMANTICS = ['keep', 'discard'] as const;
 export type CutSemantics = (typeof CUT_SEMANTICS)[number];
 
 export const EQUAL_REWARDS = ['keep', 'exclude', 'replace'] as const;
-/** Treatment of a group whose rewards are all equal. */
+/** Treatment of a group with equal rewards. */
 export type EqualRewards = (typeof EQUAL_REWARDS)[number];
 
 export const WASTE_REASONS = [
@@ -152,7 +152,7 @@ export class TailPolicy {
    */
   @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
   /**
-   * Groups of more than one sample whose rewards are all equal (`round.reward`): GRPO learns nothing from them. `keep`:
+   * Treatment of groups with equal rewards of several samples (`round.reward`), from which GRPO learns nothing. `keep`:
    * such groups are trained. `exclude`: such groups are not trained, so the step trains fewer groups. `replace`:
    * another group takes the place of each such group (dynamic sampling of DAPO), and the round completes when all
    * rewards are reported; a group is trained if no other group is left.
@@ -201,7 +201,7 @@ export interface RoundRules {
   maxFailures: number;
   maxReturns: number;
   acceptsFewer: boolean;
-  /** 0 = no bound, as for `maxAgeSteps`. `maxVersionSpan` without a bound is -1. */
+  /** No bound: 0, for `maxVersionSpan` -1. */
   maxCuts: number;
   maxAgeSteps: number;
   maxVersionSpan: number;

@@ -38,7 +38,7 @@ export class BeginWeightsRequest {
    * @default 0
    */
   @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
-  /** Job of the trainer, with `trainerEpoch`: only the present trainer of the job may end the change. */
+  /** With `trainerEpoch`: only the present trainer of this job may end the change. */
   @IsOptional() @IsId() job?: JobId;
   /** Epoch of the trainer of `job`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
@@ -72,13 +72,13 @@ export interface WeightSync {
   version: Integer;
   /** Treatment of running requests. */
   mode: WeightSyncMode;
-  /** Weight version of the pool before the change; 0 before the first change. */
+  /** Previous version of the pool; 0 before the first change. */
   fromVersion: Integer;
   /** State of the change. */
   state: 'begun' | 'committed' | 'rolled-back';
   /** Start of the change, time of Redis, milliseconds. */
   startedAtMs: Integer;
-  /** Time of the automatic rollback, time of Redis, milliseconds. */
+  /** Deadline of the change, time of Redis, milliseconds. */
   deadlineAtMs: Integer;
   /** End of the change, time of Redis, milliseconds; absent before. */
   endedAtMs?: Integer;

@@ -168,7 +168,7 @@ export class MessagingConnection {
 
 /**
  * Connects to NATS; afterwards the connection reconnects for ever. A server that is not up yet is tried again until
- * `startDeadlineMs`. Wrong credentials, or a failed TLS handshake, fail at once with an error that names the setting.
+ * `startDeadlineMs`. Wrong credentials or a failed TLS handshake are an error at once, which names the setting.
  * @throws BroomwagonError UNAVAILABLE
  */
 export async function connectNats(config: NatsConfig): Promise<MessagingConnection> {

@@ -27,7 +27,7 @@ export class LinkProbe {
 
   /**
    * @param listAddresses the addresses to try
-   * @param onTaken called after each probe whose connection a server takes
+   * @param onTaken called after each probe that a server has taken
    */
   constructor(
     private readonly listAddresses: () => readonly ListenAddress[],

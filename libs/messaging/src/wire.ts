@@ -6,7 +6,6 @@ import { headers, type MsgHdrs, type NatsConnection } from 'nats';
  * Header with the message of an error. A success lacks this header, so a client need not parse the body to find errors.
  */
 export const ERROR_HEADER = 'Nats-Service-Error';
-/** Header with the code of an error. */
 export const ERROR_CODE_HEADER = 'Nats-Service-Error-Code';
 /**
  * Header with the time that a caller waits for the reply, milliseconds. A service that reads the message later does not
@@ -30,19 +29,16 @@ export const READ_AT_HEADER = 'Broomwagon-Read-At-Ms';
 
 export type JsonObject = Record<string, unknown>;
 
-/** One escape of a JSON text: a surrogate pair, half of a pair, or any other escape. */
+/** One escape of a JSON text: a surrogate pair, half a pair, or another escape. */
 const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g;
 const SURROGATE = /\\u[dD][89a-fA-F]/;
-/**
- * Text that may be a number beyond 1.8e308. Such a number is valid JSON, is parsed as Infinity, and would be sent on as
- * null.
- */
+/** Text that may be a number beyond 1.8e308, which is valid JSON, is parsed as Infinity, and is written as null. */
 const LARGE_NUMBER = /[eE]\+?\d{3,}\s*[,\]}]|[[:,\s]-?\d{210}/;
 const HALF_LENGTH = '\\ud800'.length;
 
 /**
- * Reads the body of a message. An empty body counts as an empty object, for example of a request for a status. Half a
- * surrogate pair, which is valid JSON that Redis cannot read, becomes U+FFFD.
+ * Reads the body of a message. An empty body counts as an empty object. Half a surrogate pair, which Redis cannot read,
+ * becomes U+FFFD.
  * @throws BroomwagonError MALFORMED_JSON if the body is not a JSON object
  */
 export function decodeBody(bytes: Uint8Array): JsonObject {
@@ -79,8 +75,8 @@ export function readTimeoutMs(given: MsgHdrs | undefined): number {
 }
 
 /**
- * Publishes a body or an error as a reply. A body that cannot be written, or is over the limit of NATS, becomes an
- * error reply. Nothing is sent over a closed connection. Never throws.
+ * Publishes a body or an error as a reply. A body that is over the limit or cannot be written becomes an error reply.
+ * Never throws, also not for a closed connection.
  * @param own headers of the replica that answers
  * @returns the error that went out instead of the body, if any
  */
@@ -144,10 +140,7 @@ function headerSafe(text: string): string {
   return text.slice(0, 256).replace(/[^\x20-\x7e]/g, '?');
 }
 
-/**
- * Returns how long a service may wait before it answers a request, milliseconds; 0 if `waitMs` is absent or not a
- * number.
- */
+/** Returns how long a service may park a request, milliseconds; 0 without a valid `waitMs`. */
 export function readWaitMs(body: object): number {
   const { waitMs } = body as { waitMs?: unknown };
   return typeof waitMs === 'number' ? Math.min(Math.max(0, waitMs), LIMITS.waitMs) : 0;

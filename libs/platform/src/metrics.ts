@@ -27,10 +27,7 @@ const DURATION_BUCKETS_S = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
 
-/**
- * The metrics of a service. A second request for a name returns the same metric. Labels must have few values, so an id
- * is never a label.
- */
+/** The metrics of a service, each created once by name. Labels must have few values: an id is never a label. */
 export class Metrics {
   readonly registry = new Registry();
 
@@ -107,7 +104,7 @@ export function messageMetrics(metrics: Metrics): MessageMetrics {
   };
 }
 
-/** Creates the check of reply subjects, which counts refused replies. */
+/** Creates a check that counts refused replies. */
 export function createReplySubjects(inboxes: readonly string[], metrics: Metrics): ReplySubjects {
   const refused = metrics.counter('replies_refused_total', 'Replies to subjects that are no inboxes (REPLY_PREFIXES)');
   return new ReplySubjects(inboxes, () => refused.inc());

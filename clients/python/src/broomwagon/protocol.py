@@ -71,7 +71,7 @@ class AbortRequestsRequest(TypedDict):
     """
 
     sessionId: NotRequired[str]
-    """The requests whose acquires named this session."""
+    """The requests that acquired leases with this session."""
 
     groupId: NotRequired[str]
     """The requests of this group; with `job`."""
@@ -121,9 +121,9 @@ class AbortResult(TypedDict):
     """
 
     outcome: Literal["aborted", "aborting", "already-finished", "not-found"]
-    """`aborted`: the worker has confirmed that the engine has stopped the request, or no worker had the
-    request. `aborting`: the worker has not confirmed yet, and the command is repeated.
-    `already-finished`: the request had ended before. `not-found`: the request is unknown.
+    """`aborted`: the worker has confirmed the stop in the engine, or no worker had the request.
+    `aborting`: not confirmed yet; the command is repeated. `already-finished`: the request had ended
+    before. `not-found`: the request is unknown.
     """
 
     tokenCount: NotRequired[int]
@@ -166,7 +166,7 @@ class AbortedLease(TypedDict):
 
 
 class Acceptance(TypedDict):
-    """How much the tail policy prefers samples of one range of lengths."""
+    """Acceptance of one range of lengths."""
 
     fromTokens: float
     """Shortest length of the range."""
@@ -193,10 +193,10 @@ class AcquireItem(TypedDict):
     """Attempt of the claimed request, as `lb.leases` shows it."""
 
     sessionId: NotRequired[str]
-    """Session of the acquire. Turns of one session stay on one server."""
+    """Session: turns of one session stay on one server."""
 
     groupId: NotRequired[str]
-    """Group of the request: the routing places samples of one group apart or together."""
+    """Group of the request, for spread or affinity."""
 
     priority: NotRequired[int]
     """Priority among waiting acquires, from 0 (lowest) to 9."""
@@ -227,10 +227,10 @@ class AcquireItem(TypedDict):
     """Only a server that has all these labels."""
 
     needs: NotRequired[list[EngineFeature]]
-    """Required features: a server whose engine is known to lack one of these features is left out."""
+    """Required features. A server is left out if its engine is known to lack one."""
 
     model: NotRequired[str]
-    """Model or adapter. A server whose engine is known not to list the model is left out. While all
+    """Model or adapter. A server is left out if its engine is known not to list the model. While all
     engines of the pool list the same models, the model is no constraint. MODEL_NOT_FOUND when no server
     of the pool has the model.
     """
@@ -241,13 +241,13 @@ class AcquireItem(TypedDict):
     """
 
     boundServerId: NotRequired[str]
-    """Preferred server, which gets the lease regardless of session and policy. If this server cannot take
-    the lease, another one is chosen as usual, with the branch `bound-unavailable`. The session is bound
-    to the chosen server.
+    """Server that gets the lease regardless of session and policy. If this server cannot take the lease,
+    the usual choice follows, with the branch `bound-unavailable`. The session is bound to the chosen
+    server.
     """
 
     boundServerEpoch: NotRequired[str]
-    """Epoch of `boundServerId`: with another current epoch, the server is chosen as usual."""
+    """Required epoch of `boundServerId`."""
 
     explain: NotRequired[bool]
     """Store and return the full snapshot of the decision."""
@@ -263,7 +263,7 @@ class AcquireManyReply(TypedDict):
     """The servers of `leases`, each once."""
 
     leases: list[Union[GrantedItem, RefusedItem]]
-    """One answer for each acquire, in the order of the request."""
+    """Answers in the order of the request."""
 
 
 class AcquireManyRequest(TypedDict):
@@ -300,10 +300,10 @@ class AcquireRequest(TypedDict):
     """Attempt of the claimed request, as `lb.leases` shows it."""
 
     sessionId: NotRequired[str]
-    """Session of the acquire. Turns of one session stay on one server."""
+    """Session: turns of one session stay on one server."""
 
     groupId: NotRequired[str]
-    """Group of the request: the routing places samples of one group apart or together."""
+    """Group of the request, for spread or affinity."""
 
     priority: NotRequired[int]
     """Priority among waiting acquires, from 0 (lowest) to 9."""
@@ -334,10 +334,10 @@ class AcquireRequest(TypedDict):
     """Only a server that has all these labels."""
 
     needs: NotRequired[list[EngineFeature]]
-    """Required features: a server whose engine is known to lack one of these features is left out."""
+    """Required features. A server is left out if its engine is known to lack one."""
 
     model: NotRequired[str]
-    """Model or adapter. A server whose engine is known not to list the model is left out. While all
+    """Model or adapter. A server is left out if its engine is known not to list the model. While all
     engines of the pool list the same models, the model is no constraint. MODEL_NOT_FOUND when no server
     of the pool has the model.
     """
@@ -348,13 +348,13 @@ class AcquireRequest(TypedDict):
     """
 
     boundServerId: NotRequired[str]
-    """Preferred server, which gets the lease regardless of session and policy. If this server cannot take
-    the lease, another one is chosen as usual, with the branch `bound-unavailable`. The session is bound
-    to the chosen server.
+    """Server that gets the lease regardless of session and policy. If this server cannot take the lease,
+    the usual choice follows, with the branch `bound-unavailable`. The session is bound to the chosen
+    server.
     """
 
     boundServerEpoch: NotRequired[str]
-    """Epoch of `boundServerId`: with another current epoch, the server is chosen as usual."""
+    """Required epoch of `boundServerId`."""
 
     explain: NotRequired[bool]
     """Store and return the full snapshot of the decision."""
@@ -464,8 +464,8 @@ class AuditPoolReply(TypedDict):
     """Counted items, by name."""
 
     unproven: list[str]
-    """The first 128 items that the audit could not decide: jobs whose requests changed all the time, and
-    items that were not read or not confirmed within 8 s.
+    """The first 128 items that the audit could not decide: jobs with requests that changed all the time,
+    and items that were not read and confirmed within 8 s.
     """
 
 
@@ -480,10 +480,10 @@ class AutoChoiceBroken(TypedDict):
     """Broken bounds, with any reason of the choice; absent if no bound is broken."""
 
     measured: NotRequired[list[AutoBound]]
-    """Bounds that the ledger of the job breaks; absent if there are none."""
+    """Bounds that the ledger of the job breaks."""
 
     predicted: NotRequired[list[AutoBound]]
-    """Bounds that the replay of the last choice breaks; absent if there are none."""
+    """Bounds that the replay of the last choice breaks."""
 
 
 class AutoChoiceBest(TypedDict):
@@ -505,11 +505,11 @@ class AutoChoice(TypedDict):
     """The policy of the round; never `auto`."""
 
     reason: AutoReason
-    """Why `auto` chose a policy. `unknown`: too few groups are closed for a prediction, so the choice is
-    `wait`. `best`: the choice is the best policy that keeps the bounds. `step`: the choice is a step
-    towards the best policy. `predicted`: the last choice would break a bound. `measured`: the ledger of
-    the job breaks a bound, so the choice is a step back. `late`: the replays took too long, so only
-    `wait`, the last choice and the nearest candidates were compared.
+    """Why `auto` chose a policy. `unknown`: too few closed groups for a prediction; the choice is `wait`.
+    `best`: the best policy within the bounds. `step`: a step towards the best policy. `predicted`: the
+    last choice would break a bound. `measured`: a step back, because the ledger of the job breaks a
+    bound. `late`: the replays took too long, so only `wait`, the last choice and the nearest candidates
+    were compared.
     """
 
     broken: NotRequired[AutoChoiceBroken]
@@ -552,21 +552,19 @@ class AutoRow(TypedDict):
     """Generated tokens that nobody trains / generated tokens."""
 
     breaks: list[AutoBound]
-    """Bounds that the policy would break; a policy with an empty list may be chosen."""
+    """Bounds that the policy would break; empty for a valid choice."""
 
 
 class BeginWeightsRequest(TypedDict):
     """`weights.begin`: stops leases and claims until `weights.commit`, `weights.rollback` or the deadline.
     Acquires and claims are answered POOL_PAUSED, at once or after `waitMs`. A repeat with the same
-    syncId extends the deadline, for a load that makes progress. The deadline rolls back: running
-    requests are stopped and keep their tokens. A server that was not reported during the change then
-    has unknown weights, and takes no leases until its weight version is reported.
+    syncId extends the deadline, for a load that makes progress. The deadline rolls back. Running
+    requests are stopped and keep their tokens. A server that was not reported since the begin has
+    unknown weights, and takes no leases until it is reported.
     """
 
     syncId: str
-    """Id of the change, for idempotency: a repeat returns the present state of the change, and may make
-    the deadline later.
-    """
+    """Id of the change, for idempotency. A repeat returns the present state, and may extend the deadline."""
 
     version: int
     """Version of the new weights; not below the version of the pool."""
@@ -581,7 +579,7 @@ class BeginWeightsRequest(TypedDict):
     """Wait until no request runs, at most this long, milliseconds. Not for `keep`."""
 
     job: NotRequired[str]
-    """Job of the trainer, with `trainerEpoch`: only the present trainer of the job may end the change."""
+    """With `trainerEpoch`: only the present trainer of this job may end the change."""
 
     trainerEpoch: NotRequired[str]
     """Epoch of the trainer of `job`."""
@@ -596,8 +594,8 @@ class BlockedReason(TypedDict):
     code: Literal["PAYLOAD_STORE_FULL", "UNAVAILABLE", "STORE_FULL", "NO_SERVER_AVAILABLE", "NO_WORKER_AVAILABLE"]
     """`PAYLOAD_STORE_FULL`: the payload quota of the job is used up, or the payload store has no room.
     `UNAVAILABLE`: the payload store cannot be written. `STORE_FULL`: Redis is near its maxmemory.
-    `NO_SERVER_AVAILABLE`: no server takes requests, because the weights of the servers are unknown or
-    differ from the version of the pool. `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
+    `NO_SERVER_AVAILABLE`: the servers have unknown weights, or other versions than the pool.
+    `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
     """
 
     reason: NotRequired[Literal["weights-unknown", "weights-differ", "no-worker-of-kind"]]
@@ -752,7 +750,7 @@ class Claim(TypedDict):
     """Weight version of the round."""
 
     boundServerId: NotRequired[str]
-    """The server to which the request was moved. Send this field and `boundServerEpoch` with `lb.acquire`."""
+    """Target of a move. Send `boundServerId` and `boundServerEpoch` with `lb.acquire`."""
 
     boundServerEpoch: NotRequired[str]
     """Epoch of the server `boundServerId`."""
@@ -761,10 +759,10 @@ class Claim(TypedDict):
     """Number of consecutive attempts, without a new token, that an engine failed or did not serve."""
 
     avoidServers: NotRequired[list[str]]
-    """Servers of the attempts of `setbacks`, the latest server last. Send this field with `lb.acquire`."""
+    """Servers of the attempts of `setbacks`, latest last, for `lb.acquire`."""
 
     priority: NotRequired[int]
-    """Priority of the round, if the round has a priority. Send this field with `lb.acquire`."""
+    """Priority of the round, if any, for `lb.acquire`."""
 
     traceparent: NotRequired[str]
     """W3C trace context of the `round.open` of the round; absent without a trace. Send this field to the
@@ -803,7 +801,7 @@ class ClaimRequest(TypedDict):
     """Wait at most this long for a request, milliseconds."""
 
     job: NotRequired[str]
-    """The only job whose requests are claimed, for a worker that cannot run others. Default: any job."""
+    """Claims only requests of this job, for a worker that cannot run other jobs. Default: any job."""
 
     workerKind: NotRequired[str]
     """Kind of the worker. A worker with a kind gets only requests of jobs with the same `workerKind` of
@@ -815,7 +813,7 @@ class ClearSessionsReply(TypedDict):
     """Reply of `lb.clear-sessions`."""
 
     cleared: int
-    """Number of sessions that are forgotten now or with their last lease."""
+    """Sessions that are forgotten now or with their last lease."""
 
 
 class ClearSessionsRequest(TypedDict):
@@ -879,9 +877,8 @@ class CloseRoundRequest(TypedDict):
 
 
 class CommitWeightsRequest(TypedDict):
-    """`weights.commit`: ends a change after the engines have loaded the new weights. A server that does
-    not report the new version is `quarantined` until it does, and finds `requiredWeightVersion` in the
-    replies of its heartbeats.
+    """`weights.commit`: the engines have the new weights. A server with another version is `quarantined`
+    until it reports the new version; replies of heartbeats have `requiredWeightVersion`.
     """
 
     syncId: str
@@ -984,9 +981,7 @@ class ConfigureJobRequest(TypedDict):
     """The new quota, which replaces the whole old quota; absent: no change."""
 
     ifVersion: NotRequired[int]
-    """Required version of the quota; VERSION_MISMATCH for another version, unless the quota is already as
-    requested.
-    """
+    """Required version of the quota. Otherwise VERSION_MISMATCH, unless the quota is already as requested."""
 
 
 class ConfigurePoolRequest(TypedDict):
@@ -995,7 +990,7 @@ class ConfigurePoolRequest(TypedDict):
     """
 
     policy: NotRequired[RoutingPolicy]
-    """Routing policy. Default `least-inflight`."""
+    """Default `least-inflight`."""
 
     affinityBreakMargin: NotRequired[Union[int, Literal["never"]]]
     """A session leaves its server if that server has more leases than the best server of the policy and
@@ -1008,7 +1003,7 @@ class ConfigurePoolRequest(TypedDict):
     """
 
     groupPlacement: NotRequired[GroupPlacement]
-    """Placement of the samples of a group. Default `group-spread`."""
+    """Default `group-spread`."""
 
     groupAffinityCap: NotRequired[int]
     """Maximum leases of one group on one server with affinity; further leases go to other servers. Default
@@ -1049,13 +1044,13 @@ class ConfigurePoolRequest(TypedDict):
     """Share of the capacity with which a server begins in slow start, at least one lease. Default 0.1."""
 
     breakerFailures: NotRequired[int]
-    """Consecutive failed calls (outcome `failed` of `lb.release`) that make a server suspect, although it
-    answers probes. At least half of the servers are never made suspect in this way. 0 = off. Default 5.
+    """Consecutive failed calls (outcome `failed` of `lb.release`) that make a server suspect although it
+    answers probes; never more than half of the servers. 0 = off. Default 5.
     """
 
     breakerOpenMs: NotRequired[int]
-    """Time that a server is suspect after `breakerFailures`, milliseconds; then the server gets one call
-    at first. Default 10,000.
+    """Time that a server is then suspect, milliseconds; after that the server gets one call first. Default
+    10,000.
     """
 
     adaptiveConcurrency: NotRequired[Literal[0, 1]]
@@ -1068,8 +1063,8 @@ class ConfigurePoolRequest(TypedDict):
     """Names of settings to reset to their defaults before the given settings are set."""
 
     ifVersion: NotRequired[int]
-    """Required version of the settings; VERSION_MISMATCH for another version, unless the settings are
-    already as requested.
+    """Required version of the settings. Otherwise VERSION_MISMATCH, unless the settings are already as
+    requested.
     """
 
 
@@ -1088,7 +1083,7 @@ class ConfigureRebalanceRequest(TypedDict):
     """Batch sizes for which the engines have captured graphs; strictly descending."""
 
     stepBaseSeconds: NotRequired[float]
-    """Fixed time of a decode step, seconds: a step takes stepBaseSeconds + stepPerSequenceSeconds x tier."""
+    """A decode step takes `stepBaseSeconds` + `stepPerSequenceSeconds` x tier."""
 
     stepPerSequenceSeconds: NotRequired[float]
     """Time of a decode step for each sequence of its tier, seconds."""
@@ -1142,8 +1137,8 @@ class ConfigureRebalanceRequest(TypedDict):
     """
 
     ifVersion: NotRequired[int]
-    """Required version of the settings; VERSION_MISMATCH for another version, unless the settings are
-    already as requested.
+    """Required version of the settings. Otherwise VERSION_MISMATCH, unless the settings are already as
+    requested.
     """
 
 
@@ -1178,15 +1173,15 @@ class Decision(TypedDict):
     """Load key of the chosen server before the choice, in the unit of the policy."""
 
     best: NotRequired[list[RankedServer]]
-    """The first four servers with room in the order of the policy. A choice by load lists only servers
-    that meet the constraints; a policy that draws or hashes lists only the chosen server.
+    """The first four servers with room in the order of the policy. A choice by load omits servers that do
+    not meet the constraints. A draw or hash has one server.
     """
 
     eligible: NotRequired[int]
     """Number of servers with room, regardless of constraints."""
 
     snapshot: NotRequired[DecisionSnapshot]
-    """All input of the choice; absent unless the acquire has `explain` or the choice was sampled."""
+    """All input of the choice, for an acquire with `explain` or a sampled choice."""
 
 
 class DecisionRecord(TypedDict):
@@ -1223,10 +1218,10 @@ class DecisionSnapshotRequest(TypedDict):
     """Attempt of the claimed request, as `lb.leases` shows it."""
 
     sessionId: NotRequired[str]
-    """Session of the acquire. Turns of one session stay on one server."""
+    """Session: turns of one session stay on one server."""
 
     groupId: NotRequired[str]
-    """Group of the request: the routing places samples of one group apart or together."""
+    """Group of the request, for spread or affinity."""
 
     contextTokens: NotRequired[int]
     """Context of the request, tokens."""
@@ -1254,10 +1249,10 @@ class DecisionSnapshotRequest(TypedDict):
     """Only a server that has all these labels."""
 
     needs: NotRequired[list[EngineFeature]]
-    """Required features: a server whose engine is known to lack one of these features is left out."""
+    """Required features. A server is left out if its engine is known to lack one."""
 
     model: NotRequired[str]
-    """Model or adapter. A server whose engine is known not to list the model is left out. While all
+    """Model or adapter. A server is left out if its engine is known not to list the model. While all
     engines of the pool list the same models, the model is no constraint. MODEL_NOT_FOUND when no server
     of the pool has the model.
     """
@@ -1268,17 +1263,17 @@ class DecisionSnapshotRequest(TypedDict):
     """
 
     boundServerId: NotRequired[str]
-    """Preferred server, which gets the lease regardless of session and policy. If this server cannot take
-    the lease, another one is chosen as usual, with the branch `bound-unavailable`. The session is bound
-    to the chosen server.
+    """Server that gets the lease regardless of session and policy. If this server cannot take the lease,
+    the usual choice follows, with the branch `bound-unavailable`. The session is bound to the chosen
+    server.
     """
 
     boundServerEpoch: NotRequired[str]
-    """Epoch of `boundServerId`: with another current epoch, the server is chosen as usual."""
+    """Required epoch of `boundServerId`."""
 
 
 class DecisionSnapshot(TypedDict):
-    """All input of a choice. `replayDecision` makes the choice again from this input."""
+    """All input of a choice, for `replayDecision`."""
 
     settings: PoolSettings
     """Settings of the pool."""
@@ -1351,7 +1346,7 @@ class DeletePoolReply(TypedDict):
     """Reply of `pool.delete`."""
 
     pool: str
-    """Id of a pool: one token in NATS subjects, and the hash tag in keys of Redis."""
+    """Id of a pool: a NATS token, and the hash tag of Redis keys."""
 
     jobs: int
     """Number of jobs that were deleted with the pool."""
@@ -1473,12 +1468,10 @@ class DropLongtailRequest(TypedDict):
 
 
 class EngineCapabilities(TypedDict):
-    """Capabilities of an engine, from the registration of its server or from a probe. An absent capability
-    is unknown.
-    """
+    """Capabilities of an engine, from its registration or a probe. An absent capability is unknown."""
 
     tokenIdsIn: NotRequired[bool]
-    """The engine accepts prompts as token ids, so a response can be continued exactly."""
+    """The engine accepts token ids, so resume is exact."""
 
     tokenIdsOut: NotRequired[bool]
     """The engine returns token ids."""
@@ -1499,9 +1492,7 @@ class EngineCapabilities(TypedDict):
     """The engine has a route that resets its prefix cache. New weights require a reset."""
 
     tokenize: NotRequired[bool]
-    """The engine returns the token ids of a text, so the response to a text prompt can be continued by
-    token ids.
-    """
+    """The engine returns the token ids of a text, so a text prompt can be resumed by token ids."""
 
     cacheSalt: NotRequired[bool]
     """The engine keeps prefix cache entries apart by the salt of each request (`cacheSalt` of a lease)."""
@@ -1549,16 +1540,16 @@ class FailReply(TypedDict):
 
 
 class FailRequest(TypedDict):
-    """`request.fail`: ends the attempt without a finished sample. After a cut the request becomes
-    `unfinished`; otherwise it becomes `pending`, or `failed` when a limit is exceeded. The reasons
-    `engine-error`, `engine-rejected` and, if not retryable, `payload` count as failures (limit:
-    `maxFailures` of the policy). Each start of a server (`run.serverId`) counts once. The count begins
-    again after a new token. No failure counts while most servers fail other prompts too. A second
-    retryable `engine-rejected` of one start of a server fails the request at once, unless another
-    server of the pool has sent none. All other reasons without a command count as returns (limit:
-    `maxReturns`). After `payload-full`, no request of the job is claimed until the payload quota has
-    room. After `timeout`, the sample ends for good, and the group ends according to `abortScope` of the
-    round. Use `no-server` also for an engine that could not serve now (429, 503, no connection).
+    """`request.fail`: ends the attempt without a finished sample. The request becomes `unfinished` after a
+    cut, otherwise `pending`, or `failed` beyond a limit. The reasons `engine-error`, `engine-rejected`
+    and, if not retryable, `payload` count as failures (limit: `maxFailures` of the policy). Each start
+    of a server (`run.serverId`) counts once, a new token resets the count, and nothing counts while
+    most servers fail other prompts too. A second retryable `engine-rejected` of one start of a server
+    fails the request, unless another server has sent none. All other reasons without a command count as
+    returns (limit: `maxReturns`). After `payload-full`, no request of the job is claimed until the
+    payload quota has room. After `timeout`, the sample ends for good, and the group ends according to
+    `abortScope` of the round. `no-server` includes an engine that could not serve now (429, 503, no
+    connection).
     """
 
     workerId: str
@@ -1596,9 +1587,7 @@ class FailRequest(TypedDict):
     """Tokens generated so far, which are kept."""
 
     missingRef: NotRequired[str]
-    """With the reason `payload`: reference of a segment of the claim that the payload store does not have.
-    The tokens of the segment are generated again.
-    """
+    """With the reason `payload`: reference of a missing segment. Its tokens are generated again."""
 
     lostTokens: NotRequired[int]
     """Tokens of this attempt that could not be stored. The tokens after the last partial save count as
@@ -1717,7 +1706,7 @@ class GetReadinessRequest(TypedDict):
 
 class GetRequestRequest(TypedDict):
     """`request.get`: one request in any state, with its segments. Errors: REQUEST_NOT_FOUND, also after
-    the coordinator has deleted the requests of the closed round.
+    the requests of a closed round were deleted.
     """
 
     requestId: str
@@ -1734,7 +1723,7 @@ class GetServerRequest(TypedDict):
 
 
 class GrantedItem(TypedDict):
-    """A granted acquire. A refused acquire is a `RefusedItem`."""
+    """A granted acquire."""
 
     acquireId: str
     """Id of the acquire, from the request."""
@@ -1901,7 +1890,7 @@ class GroupStatus(TypedDict):
     """Tokens of all samples of the group."""
 
     state: str
-    """`live`, `accepted`, `leaving` (cut, and not in the queue yet), or the way in which the group ended."""
+    """`live`, `accepted`, `leaving` (cut, not in the queue yet), or how the group ended."""
 
     liveSamples: int
     """Samples that are pending, claimed, running or cutting."""
@@ -1942,16 +1931,15 @@ class GroupSubmission(TypedDict):
     """
 
     prompt: NotRequired[Prompt]
-    """The prompt inline, at most 32 kB. Exactly one of `prompt` and `promptRef`."""
+    """The prompt inline, at most 32 kB; or `promptRef`."""
 
     promptRef: NotRequired[str]
-    """Reference of the prompt, which `payload.put` has stored."""
+    """Reference of the prompt, stored by `payload.put`; or `prompt`."""
 
     maxTokens: int
-    """Token budget of each sample. If all engines of the pool report their maximum context, the budget for
-    a prompt of token ids is reduced to the room beside the prompt, and a prompt without room is refused
-    (`CONTEXT_TOO_LONG`). For other prompts, workers reduce the budget to the room in the engine. The
-    response then ends with `length`.
+    """Token budget of each sample. The room in the context of the engine limits the budget. If all engines
+    of the pool report their context, a prompt of token ids without room is refused
+    (`CONTEXT_TOO_LONG`). A limited response ends with `length`.
     """
 
     timeoutMs: NotRequired[int]
@@ -1967,8 +1955,8 @@ class GroupSubmission(TypedDict):
     """Domain of the prompt, for `domainQuotas`, over-provision and long-tail statistics."""
 
     promptId: NotRequired[str]
-    """Id of the prompt in the prompt memory. Use the same id in every pass over the data and in every job.
-    Default: derived from the contents or `promptRef`.
+    """Id of the prompt in the prompt memory. Use one id in all passes over the data and all jobs. Default:
+    the contents or `promptRef`.
     """
 
 
@@ -1976,7 +1964,7 @@ class HeldItem(TypedDict):
     """A lease or an attempt of a worker."""
 
     id: str
-    """Id of the lease, or of the request of the attempt."""
+    """Id of the lease or request."""
 
     attempt: NotRequired[str]
     """The attempt; absent for a lease."""
@@ -2312,7 +2300,7 @@ class LedgerAlarm(TypedDict):
     """The bound."""
 
     state: Literal["near", "over"]
-    """`near`: the value is above 80 % of the bound. `over`: the value is above the bound."""
+    """`near`: the value is above 80 % of the bound."""
 
 
 class LedgerBounds(TypedDict):
@@ -2490,8 +2478,8 @@ class ListGroupsReply(TypedDict):
 
 
 class ListGroupsRequest(TypedDict):
-    """`group.list`: one page of the groups of a round. The groups of a closed round are counted, then
-    deleted. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND.
+    """`group.list`: one page of the groups of a round. A closed round loses its groups. Errors:
+    JOB_NOT_FOUND, ROUND_NOT_FOUND.
     """
 
     job: str
@@ -2576,7 +2564,7 @@ class ListRequestsRequest(TypedDict):
     """Cursor of the previous page."""
 
     job: NotRequired[str]
-    """The job whose round is listed."""
+    """The job of the round."""
 
     roundId: NotRequired[str]
     """The round, with `job`. Default: the round that is not closed, or the last round."""
@@ -2850,10 +2838,10 @@ class MeanAndMax(TypedDict):
 
 
 class MoveLeasesCommand(TypedDict):
-    """`worker.<workerId>.move`, sent to a caller that only routes. The caller stops the calls of the
-    leases and keeps the tokens, moves the leases with `lb.transfer`, and continues on the new servers.
-    A call that ends before is released as usual. The command is repeated until the lease has moved or
-    ended, or until the deadline.
+    """`worker.<workerId>.move`, sent to a caller that only routes. The caller stops the calls, keeps the
+    tokens, moves the leases with `lb.transfer`, and continues on the new servers. Calls that end before
+    are released as usual. The command is repeated until the lease has moved or ended, or until the
+    deadline.
     """
 
     workerEpoch: str
@@ -2882,7 +2870,7 @@ class MoveStatus(TypedDict):
     """The server on which the request runs."""
 
     fromEpoch: NotRequired[str]
-    """Epoch of the server on which the request runs."""
+    """Epoch of `fromServerId`."""
 
     toServerId: str
     """The target server."""
@@ -2891,14 +2879,13 @@ class MoveStatus(TypedDict):
     """Epoch of the target server."""
 
     purpose: NotRequired[Literal["leave", "tier", "wait"]]
-    """Reason of the move. `leave`: the present server is drained. `tier`: the move makes the batch tier
-    smaller. `wait`: the request waits, and runs at once on the target.
+    """Reason of the move. `leave`: the server is drained. `tier`: for a smaller batch tier. `wait`: the
+    request does not wait on the target.
     """
 
     means: NotRequired[MoveMeans]
-    """How the KV cache of a request gets to the new server. `bind`: the request has no cache. `recompute`:
-    the new server computes the cache again. `transfer`: the new server reads the cache from the KV
-    store of both servers.
+    """How the KV cache gets to the new server. `bind`: there is no cache. `recompute`: the server computes
+    the cache again. `transfer`: the server reads the cache from the KV store of both servers.
     """
 
     costSeconds: NotRequired[float]
@@ -2916,14 +2903,14 @@ class MoveStatus(TypedDict):
     """State of the move."""
 
     refusal: NotRequired[MoveRefusal]
-    """Why the move was refused; only with the state `refused`."""
+    """Why the move was refused."""
 
     times: NotRequired[MoveTimes]
-    """Times of the move; absent until the request has its first token on the new server."""
+    """Times of the move, after the first token on the new server."""
 
 
 class MoveTimes(TypedDict):
-    """Times of a move whose request has its first token on the new server."""
+    """Times of a move, up to the first token on the new server."""
 
     stopMs: int
     """Time from the command to the end of the old attempt, milliseconds; 0 for a request that no worker
@@ -2931,15 +2918,13 @@ class MoveTimes(TypedDict):
     """
 
     placeMs: int
-    """Time from the end of the old attempt to the claim of the new attempt, milliseconds."""
+    """Time from the end of the old attempt to the next claim, milliseconds."""
 
     resumeMs: int
     """Time from the claim to the lease of the new attempt, milliseconds."""
 
     firstTokenMs: int
-    """Time from the lease to the first token, milliseconds: the prefill, or the transfer from the KV
-    store.
-    """
+    """Time from the lease to the first token, milliseconds."""
 
 
 class MovedLease(TypedDict):
@@ -2949,7 +2934,7 @@ class MovedLease(TypedDict):
     """The target server."""
 
     targetEpoch: NotRequired[str]
-    """Required epoch of the target: with another current epoch, the lease or request does not move."""
+    """Required epoch of the target."""
 
     leaseId: str
     """Id of a lease, `<sequence>.<acquireId>`. The sequence distinguishes leases with the same acquireId."""
@@ -2962,7 +2947,7 @@ class NextRoundReply(TypedDict):
     """Position of Redis at a reply. Send the latest stamp with the next call that takes a stamp."""
 
     planId: str
-    """Id of the plan. `round.open` refuses a plan whose state has changed (`PLAN_STALE`)."""
+    """Id of the plan. `round.open` refuses the plan if the state has changed since (`PLAN_STALE`)."""
 
     step: int
     """Training step of the round, from 1."""
@@ -2987,9 +2972,7 @@ class NextRoundReply(TypedDict):
 
 
 class NextRoundRequest(TypedDict):
-    """`round.next`: returns a plan of the next round, and changes nothing. Every step trains exactly
-    `groupsPerStep` groups while there are enough.
-    """
+    """`round.next`: returns a plan of the next round, and changes no round."""
 
     job: str
     """Id of a job, chosen by its trainer."""
@@ -3010,9 +2993,7 @@ class NextRoundRequest(TypedDict):
     """Tail policy of the round."""
 
     trainerEpoch: NotRequired[str]
-    """Epoch of an earlier open or takeover. After a takeover the epoch of the previous trainer is refused
-    (`FENCED`).
-    """
+    """Epoch of an earlier open or takeover. A previous trainer is refused (`FENCED`)."""
 
 
 class OpenRoundReply(TypedDict):
@@ -3062,7 +3043,7 @@ class OpenRoundRequest(TypedDict):
     """Groups taken from the long-tail queue, as in the plan."""
 
     newGroups: int
-    """New groups that the trainer will submit: `takeGroups` + `newGroups` >= `neededGroups`."""
+    """New groups to submit; with `takeGroups` at least `neededGroups`."""
 
     policy: TailPolicy
     """Tail policy of the round, as for the plan."""
@@ -3079,8 +3060,8 @@ class OpenRoundRequest(TypedDict):
     """Silence of the trainer after which claims stop, milliseconds."""
 
     abortScope: NotRequired[AbortScope]
-    """Scope of an abort or timeout of one request: the whole `group`, or only the `sample`. A group with
-    fewer than `minSamples` other samples always ends.
+    """Scope of an abort or timeout of one request: the whole `group`, or only the `sample`. Without
+    `minSamples` other samples, the group ends.
     """
 
     priority: NotRequired[int]
@@ -3096,8 +3077,8 @@ class OpenRoundRequest(TypedDict):
 
 
 class OverProvisionWhy(TypedDict):
-    """How an adaptive over-provision was computed. Times are in milliseconds if the times of the last
-    rounds could be fitted, otherwise in tokens.
+    """How an adaptive over-provision was computed. Times are milliseconds, or tokens if round times could
+    not be fitted.
     """
 
     groups: int
@@ -3122,8 +3103,8 @@ class OverProvisionWhy(TypedDict):
     """Expected time of a long round."""
 
     limitedBy: NotRequired[Literal["too-few", "damping", "cap", "kv"]]
-    """Limit that changed the value. `too-few`: too few known lengths. `damping`: at most 1/16 for each
-    step. `cap`: the highest value. `kv`: the KV caches.
+    """Limit that changed the value: too few lengths, the change of 1/16 a step, the highest value, or the
+    KV caches.
     """
 
 
@@ -3213,7 +3194,7 @@ class PoolSettings(TypedDict):
     """Settings of a pool, which can be changed while it runs. All replicas use them from the next call on."""
 
     policy: NotRequired[RoutingPolicy]
-    """Routing policy. Default `least-inflight`."""
+    """Default `least-inflight`."""
 
     affinityBreakMargin: NotRequired[Union[int, Literal["never"]]]
     """A session leaves its server if that server has more leases than the best server of the policy and
@@ -3226,7 +3207,7 @@ class PoolSettings(TypedDict):
     """
 
     groupPlacement: NotRequired[GroupPlacement]
-    """Placement of the samples of a group. Default `group-spread`."""
+    """Default `group-spread`."""
 
     groupAffinityCap: NotRequired[int]
     """Maximum leases of one group on one server with affinity; further leases go to other servers. Default
@@ -3267,13 +3248,13 @@ class PoolSettings(TypedDict):
     """Share of the capacity with which a server begins in slow start, at least one lease. Default 0.1."""
 
     breakerFailures: NotRequired[int]
-    """Consecutive failed calls (outcome `failed` of `lb.release`) that make a server suspect, although it
-    answers probes. At least half of the servers are never made suspect in this way. 0 = off. Default 5.
+    """Consecutive failed calls (outcome `failed` of `lb.release`) that make a server suspect although it
+    answers probes; never more than half of the servers. 0 = off. Default 5.
     """
 
     breakerOpenMs: NotRequired[int]
-    """Time that a server is suspect after `breakerFailures`, milliseconds; then the server gets one call
-    at first. Default 10,000.
+    """Time that a server is then suspect, milliseconds; after that the server gets one call first. Default
+    10,000.
     """
 
     adaptiveConcurrency: NotRequired[Literal[0, 1]]
@@ -3372,7 +3353,7 @@ class PutPayloadReply(TypedDict):
     """Reply of `payload.put`."""
 
     ref: NotRequired[str]
-    """Reference of the payload; absent until all chunks are stored."""
+    """Reference, when all chunks are stored."""
 
     receivedChunks: int
     """Number of stored chunks."""
@@ -3427,7 +3408,7 @@ class RankedServer(TypedDict):
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     key: float
-    """Load key before the choice, in the unit of the policy. The server with the lowest key is chosen."""
+    """Load key before the choice, in the unit of the policy; lower is better."""
 
 
 class ReadGroup(TypedDict):
@@ -3482,7 +3463,7 @@ class RebalanceSettings(TypedDict):
     """Batch sizes for which the engines have captured graphs; strictly descending."""
 
     stepBaseSeconds: NotRequired[float]
-    """Fixed time of a decode step, seconds: a step takes stepBaseSeconds + stepPerSequenceSeconds x tier."""
+    """A decode step takes `stepBaseSeconds` + `stepPerSequenceSeconds` x tier."""
 
     stepPerSequenceSeconds: NotRequired[float]
     """Time of a decode step for each sequence of its tier, seconds."""
@@ -3566,7 +3547,7 @@ class RebalanceStatus(TypedDict):
     """
 
     reason: NotRequired[NoMoveReason]
-    """Why the plan has no moves; absent if it has moves."""
+    """Why the plan has no moves."""
 
     planId: str
     """Id of the plan, from the request."""
@@ -3659,8 +3640,8 @@ class ReconcileJobRequest(TypedDict):
     """The last page of the step: the step counts as trained."""
 
     groupIds: NotRequired[list[str]]
-    """Groups that were submitted and not trained. The field `unknown` of the reply has the groups that
-    Redis does not know.
+    """Groups that were submitted and not trained. `unknown` of the reply has groups that Redis does not
+    know.
     """
 
 
@@ -3674,8 +3655,8 @@ class ReconcileServerReply(TypedDict):
     """Present leases of the server."""
 
     engineRunning: NotRequired[int]
-    """Requests that the engine reports as running. The fields `engineRunning` to `drift` are absent if the
-    engine reports no load.
+    """Running requests in the load report. `engineRunning` to `drift` are absent if the engine reports no
+    load.
     """
 
     engineWaiting: NotRequired[int]
@@ -3695,8 +3676,8 @@ class ReconcileServerReply(TypedDict):
 
 
 class ReconcileServerRequest(TypedDict):
-    """`server.reconcile`: makes workers prove their leases on a server whose leases differ from the load
-    of its engine. Leases of expired worker epochs are returned at once. Live workers are asked for a
+    """`server.reconcile`: makes workers prove their leases on a server, for example when leases and engine
+    load differ. Leases of expired worker epochs are returned at once. Live workers are asked for a
     `worker.sync` at their next heartbeat, and return leases that they do not hold. Errors:
     SERVER_NOT_FOUND, FENCED.
     """
@@ -3712,7 +3693,7 @@ class ReconcileServerRequest(TypedDict):
 
 
 class RefusedItem(TypedDict):
-    """A refused acquire. A granted acquire is a `GrantedItem`."""
+    """A refused acquire."""
 
     acquireId: str
     """Id of the acquire, from the request."""
@@ -3795,7 +3776,7 @@ class RegisterWorkerReply(TypedDict):
     """Reply of `worker.register`."""
 
     workerEpoch: str
-    """Epoch of the worker. The worker sends the epoch with every later call."""
+    """Epoch of the worker, for every later call."""
 
     ttlMs: int
     """Time without a heartbeat after which the epoch expires, milliseconds."""
@@ -3844,7 +3825,7 @@ class ReleaseManyReply(TypedDict):
     """Reply of `lb.release-many`."""
 
     results: list[ReleaseReply]
-    """One result for each lease, in the order of the request."""
+    """Results in the order of the request."""
 
 
 class ReleaseManyRequest(TypedDict):
@@ -3894,7 +3875,7 @@ class RememberPromptsReply(TypedDict):
     """Reply of `prompt.remember`."""
 
     remembered: int
-    """Prompts whose lengths were added by this call or by the call that it repeats."""
+    """Number of prompts with new lengths, from this call or, for a repeat, from the first call."""
 
 
 class RememberPromptsRequest(TypedDict):
@@ -3959,22 +3940,22 @@ class RequestCounts(TypedDict):
     """All submitted samples."""
 
     pending: int
-    """Requests that wait for a worker."""
+    """Requests without a worker."""
 
     claimed: int
-    """Requests that a worker has claimed and does not run yet."""
+    """Claimed requests that do not run yet."""
 
     running: int
     """Requests that run on an engine."""
 
     cutting: int
-    """Requests that their worker was told to stop and has not confirmed yet."""
+    """Requests that are being stopped."""
 
     unfinished: int
     """Unfinished requests in the long-tail queue."""
 
     finished: int
-    """Finished requests that are not trained yet."""
+    """Finished, untrained requests."""
 
     trained: int
     """Trained requests."""
@@ -3983,7 +3964,7 @@ class RequestCounts(TypedDict):
     """Requests that failed for good."""
 
     dropped: int
-    """Requests that were dropped: they are never trained."""
+    """Dropped requests."""
 
 
 class RequestDetails(TypedDict):
@@ -4014,9 +3995,7 @@ class RequestDetails(TypedDict):
     """Reported tokens of all attempts. The number of a stuck request does not grow."""
 
     workerId: NotRequired[str]
-    """The worker of the request. `workerId`, `workerEpoch` and `ageMs` are absent if no worker has the
-    request.
-    """
+    """The worker of the request. Without a worker, `workerEpoch` and `ageMs` are absent too."""
 
     workerEpoch: NotRequired[str]
     """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
@@ -4028,10 +4007,10 @@ class RequestDetails(TypedDict):
     """Time since the claim, milliseconds."""
 
     serverId: NotRequired[str]
-    """The server on which the request runs; absent until the worker reports the server."""
+    """The server of the request, after the report of the worker."""
 
     boundServerId: NotRequired[str]
-    """The server to which the request was moved and on which the request does not run yet."""
+    """The target server of a move, until the request runs there."""
 
     state: Union[Literal["pending", "claimed", "running", "cutting", "unfinished"], Literal["finished"], Literal["trained"], Literal["failed"], Literal["dropped"]]
     """State of the request (docs/architecture.md: States of a request)."""
@@ -4062,7 +4041,7 @@ class RequestFailure(TypedDict):
     """Why the last attempt ended."""
 
     message: NotRequired[str]
-    """Text about the failure, for people."""
+    """Text for people."""
 
     atMs: int
     """When the request failed, milliseconds since 1970."""
@@ -4180,9 +4159,7 @@ class RequestStatus(TypedDict):
     """Reported tokens of all attempts. The number of a stuck request does not grow."""
 
     workerId: NotRequired[str]
-    """The worker of the request. `workerId`, `workerEpoch` and `ageMs` are absent if no worker has the
-    request.
-    """
+    """The worker of the request. Without a worker, `workerEpoch` and `ageMs` are absent too."""
 
     workerEpoch: NotRequired[str]
     """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
@@ -4194,10 +4171,10 @@ class RequestStatus(TypedDict):
     """Time since the claim, milliseconds."""
 
     serverId: NotRequired[str]
-    """The server on which the request runs; absent until the worker reports the server."""
+    """The server of the request, after the report of the worker."""
 
     boundServerId: NotRequired[str]
-    """The server to which the request was moved and on which the request does not run yet."""
+    """The target server of a move, until the request runs there."""
 
 
 class RequeueReply(TypedDict):
@@ -4371,14 +4348,12 @@ class RollbackPoolRequest(TypedDict):
     """A version of `pool.history`."""
 
     ifVersion: NotRequired[int]
-    """Required present version; VERSION_MISMATCH for another version, unless the settings are already as
-    requested.
-    """
+    """Required present version. Otherwise VERSION_MISMATCH, unless the settings are already as requested."""
 
 
 class RollbackWeightsRequest(TypedDict):
-    """`weights.rollback`: ends a change, and the pool resumes with its previous weights. Servers that
-    report the new weights are `quarantined`.
+    """`weights.rollback`: the pool resumes with its previous weights. Servers with the new weights are
+    `quarantined`.
     """
 
     syncId: str
@@ -4683,11 +4658,11 @@ class RoundStatus(TypedDict):
     """Groups with a request that failed for good."""
 
     droppedGroups: int
-    """Groups that were dropped because an abort or a timeout ended a sample; never trained."""
+    """Groups that an abort or a timeout of a sample has dropped."""
 
     shortfallGroups: int
-    """Groups that the trainer may submit in place of lost groups: max(0, needed - accepted - live). With
-    `accept-fewer` none is needed.
+    """Groups that may replace lost groups: max(0, needed - accepted - live). With `accept-fewer` no group
+    is needed.
     """
 
     requestsDone: int
@@ -4727,7 +4702,7 @@ class RoundStatus(TypedDict):
     """Kind of worker that may claim requests of the job; absent for built-in workers."""
 
     blockedReason: NotRequired[BlockedReason]
-    """Why no request of the round is claimed or runs at present; absent if the round is not blocked."""
+    """Why no request of the round is claimed or runs at present."""
 
     settled: bool
     """True if all cut requests are confirmed and all groups that were not accepted are in the long-tail
@@ -4744,7 +4719,7 @@ class RoundStatus(TypedDict):
     """When the round was completed, milliseconds since 1970; absent before."""
 
     stamp: NotRequired[str]
-    """Stamp of the reply; absent within the reply of `round.takeover`, which has a stamp itself."""
+    """Absent in the reply of `round.takeover`, which has a separate stamp."""
 
 
 class RoundStatusRequest(TypedDict):
@@ -4760,7 +4735,7 @@ class RoundStatusRequest(TypedDict):
     """Id of a round of a job, chosen by its trainer."""
 
     trainerEpoch: NotRequired[str]
-    """Epoch of the trainer, if the trainer calls: such a call lets claims continue (`orphanAfterMs`)."""
+    """Epoch of the trainer: the call counts for `orphanAfterMs`."""
 
 
 class RoundSubmittedEvent(TypedDict):
@@ -5309,9 +5284,7 @@ class ServerStatus(TypedDict):
     """Start time that the engine reports, by its clock, seconds. A later time shows a restart."""
 
     engineWeightVersion: NotRequired[int]
-    """Weight version that the engine reports; -1: the version is no number. When the engine reports
-    another version, `weightVersion` follows.
-    """
+    """Weight version that the engine reports; -1: no number. `weightVersion` follows each change."""
 
     unconfirmedWeightVersion: NotRequired[int]
     """Weight version before the failure of the server, which becomes `weightVersion` again if the engine
@@ -5319,8 +5292,8 @@ class ServerStatus(TypedDict):
     """
 
     listedAs: NotRequired[str]
-    """Identity under which discovery lists the engine: the uid of its pod, or its base URL; absent if
-    discovery does not list the engine.
+    """Identity of the engine in the list of discovery: the uid of its pod, or its base URL; absent if not
+    listed.
     """
 
     withheld: NotRequired[Literal[True]]
@@ -5365,7 +5338,7 @@ class SessionStatus(TypedDict):
     """The session."""
 
     serverId: NotRequired[str]
-    """Server of the session; absent if the next lease will bind the session to a server."""
+    """Server of the session; absent until the next lease."""
 
     serverEpoch: NotRequired[str]
     """Epoch of the server."""
@@ -5483,7 +5456,7 @@ class SnapshotServer(TypedDict):
     """Reported KV use, 0 to 1."""
 
     groupLeases: NotRequired[int]
-    """Leases that the group of the acquire has on this server."""
+    """Leases of the acquire's group on this server."""
 
 
 class StatPayloadReply(TypedDict):
@@ -5500,7 +5473,7 @@ class StatPayloadReply(TypedDict):
 
 
 class StatPayloadRequest(TypedDict):
-    """`payload.stat`: returns size and age of a payload."""
+    """`payload.stat`: size of a payload."""
 
     ref: str
     """Reference of the payload."""
@@ -5657,12 +5630,10 @@ class TailPolicy(TypedDict):
     """Order in which requests of new groups are claimed."""
 
     maxCuts: NotRequired[int]
-    """Maximum cuts of a group. After the last cut, the group is in the next round and is not cut again."""
+    """Maximum cuts of a group. The next round takes the group and does not cut it."""
 
     maxAgeSteps: NotRequired[int]
-    """Maximum steps from the first step of a group to the round that trains it. That round does not cut
-    the group.
-    """
+    """Maximum steps after the first step of a group. The last round takes the group and does not cut it."""
 
     maxVersionSpan: NotRequired[int]
     """Maximum weight versions between the oldest token of a group and the round that ends it. Under
@@ -5694,16 +5665,14 @@ class TailPolicy(TypedDict):
     """
 
     shortfall: NotRequired[Literal["replace", "accept-fewer"]]
-    """What a round does when too few groups are left: wait for other groups (`replace`), or complete with
-    fewer (`accept-fewer`).
-    """
+    """If accepted + live < needed, the round waits for other groups (`replace`), or accepts fewer groups."""
 
     equalRewards: NotRequired[EqualRewards]
-    """Groups of more than one sample whose rewards are all equal (`round.reward`): GRPO learns nothing
-    from them. `keep`: such groups are trained. `exclude`: such groups are not trained, so the step
-    trains fewer groups. `replace`: another group takes the place of each such group (dynamic sampling
-    of DAPO), and the round completes when all rewards are reported; a group is trained if no other
-    group is left.
+    """Treatment of groups with equal rewards of several samples (`round.reward`), from which GRPO learns
+    nothing. `keep`: such groups are trained. `exclude`: such groups are not trained, so the step trains
+    fewer groups. `replace`: another group takes the place of each such group (dynamic sampling of
+    DAPO), and the round completes when all rewards are reported; a group is trained if no other group
+    is left.
     """
 
     maxReplacedGroups: NotRequired[int]
@@ -5814,7 +5783,7 @@ class TransferLeaseRequest(TypedDict):
     """The server that gets the lease."""
 
     targetEpoch: NotRequired[str]
-    """Required epoch of the target: with another current epoch, the lease does not move."""
+    """Required epoch of the target."""
 
     reason: NotRequired[str]
     """Text for the log."""
@@ -5845,8 +5814,8 @@ class UpdateServerRequest(TypedDict):
     """Present weight version of the engine."""
 
     weightsUnknown: NotRequired[Literal[True]]
-    """Reports that a load of weights has failed, so that the engine may have a part of the new weights.
-    The server takes no leases until its weight version is reported. Not with `weightVersion`.
+    """A load has failed, so the engine may have a part of the new weights. The server takes no leases
+    until its weights are reported. Not with `weightVersion`.
     """
 
     labels: NotRequired[dict[str, str]]
@@ -5860,7 +5829,7 @@ class WantedMove(TypedDict):
     """The target server."""
 
     targetEpoch: NotRequired[str]
-    """Required epoch of the target: with another current epoch, the lease or request does not move."""
+    """Required epoch of the target."""
 
     requestId: NotRequired[str]
     """The request to move."""
@@ -5869,7 +5838,7 @@ class WantedMove(TypedDict):
     """The lease of a caller that only routes."""
 
     attempt: NotRequired[str]
-    """Required attempt: the move is refused if another attempt runs."""
+    """Required attempt."""
 
 
 class WeightServer(TypedDict):
@@ -5897,7 +5866,7 @@ class WeightServer(TypedDict):
     """True if the engine is paused for a change of weights; false for an engine that cannot be paused."""
 
     confirmed: bool
-    """True if the server reports the version of the change or, without a change, the version of the pool."""
+    """True if the server has the version of the change or, without a change, of the pool."""
 
     weightsUnknown: NotRequired[Literal[True]]
     """The weights of the server are unknown, so it takes no leases until its version is reported."""
@@ -5919,7 +5888,7 @@ class WeightSync(TypedDict):
     """Treatment of running requests."""
 
     fromVersion: int
-    """Weight version of the pool before the change; 0 before the first change."""
+    """Previous version of the pool; 0 before the first change."""
 
     state: Literal["begun", "committed", "rolled-back"]
     """State of the change."""
@@ -5928,7 +5897,7 @@ class WeightSync(TypedDict):
     """Start of the change, time of Redis, milliseconds."""
 
     deadlineAtMs: int
-    """Time of the automatic rollback, time of Redis, milliseconds."""
+    """Deadline of the change, time of Redis, milliseconds."""
 
     endedAtMs: NotRequired[int]
     """End of the change, time of Redis, milliseconds; absent before."""
@@ -5965,7 +5934,7 @@ class WeightSyncReply(TypedDict):
     """Treatment of running requests."""
 
     fromVersion: int
-    """Weight version of the pool before the change; 0 before the first change."""
+    """Previous version of the pool; 0 before the first change."""
 
     state: Literal["begun", "committed", "rolled-back"]
     """State of the change."""
@@ -5974,7 +5943,7 @@ class WeightSyncReply(TypedDict):
     """Start of the change, time of Redis, milliseconds."""
 
     deadlineAtMs: int
-    """Time of the automatic rollback, time of Redis, milliseconds."""
+    """Deadline of the change, time of Redis, milliseconds."""
 
     endedAtMs: NotRequired[int]
     """End of the change, time of Redis, milliseconds; absent before."""
@@ -6005,7 +5974,7 @@ class WeightsBegunEvent(TypedDict):
     """Treatment of running requests."""
 
     fromVersion: int
-    """Weight version of the pool before the change; 0 before the first change."""
+    """Previous version of the pool; 0 before the first change."""
 
     type: Literal["weights.begun"]
     """Name of the event, as in its subject."""
@@ -6095,7 +6064,7 @@ class WeightsStatusRequest(TypedDict):
     """
 
     syncId: NotRequired[str]
-    """Id of a change, which is available for an hour after its end."""
+    """Id of a change that has ended less than an hour ago."""
 
     cursor: NotRequired[str]
     """`0` for the first page, then the cursor of the previous page."""
@@ -6127,7 +6096,7 @@ class WireError(TypedDict):
 
 
 class WorkerHeartbeatReply(TypedDict):
-    """Counts in Redis. If they keep differing from the counts of the worker, page through `worker.sync`."""
+    """Counts in Redis. After a lasting difference, page through `worker.sync`."""
 
     ttlMs: int
     """Time without a heartbeat after which the epoch expires, milliseconds."""

@@ -18,17 +18,14 @@ export interface RequestOptions {
 export interface ClientSubscription {
   /** Ends the subscription at once. */
   unsubscribe(): void;
-  /** Ends the subscription, and handles messages that have arrived. Resolves when all handlers have ended. */
+  /** Ends the subscription. Resolves when all messages that have arrived are handled. */
   drain(): Promise<void>;
 }
 
-/** A message handler outside Nest. Errors of the handler go to `onError`. */
+/** A message handler outside Nest. */
 export type ClientHandler = (body: JsonObject, context: MessageContext) => void | Promise<void>;
 
-/**
- * Sends requests, events and replies to parked calls over one connection, with or without Nest. All failures are
- * BroomwagonErrors.
- */
+/** Sends requests, events and replies to parked calls, with or without Nest. All failures are BroomwagonErrors. */
 export class MessagingClient {
   private readonly multiplexer: RequestMultiplexer;
 
@@ -46,8 +43,8 @@ export class MessagingClient {
   }
 
   /**
-   * Sends a request and returns the parsed reply. A request without a reply is repeated within its timeout, if possible
-   * to a replica that has replied to other requests meanwhile. So a replica that hangs delays callers by a second.
+   * Sends a request and returns the parsed reply. A request without a reply is repeated within its timeout, first to a
+   * replica that has replied meanwhile, so a replica that hangs delays callers by a second.
    * @throws BroomwagonError of the service, TIMEOUT, UNAVAILABLE, OVERLOADED or PAYLOAD_TOO_LARGE
    */
   request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
@@ -96,8 +93,8 @@ export class MessagingClient {
   }
 
   /**
-   * Sends a request like `request`, and repeats it while the error is retryable and the deadline allows. Pauses grow
-   * exponentially with full jitter, and are at least `retryAfterMs` of the service.
+   * Repeats `request` while the error is retryable and the deadline allows. Pauses grow exponentially with full jitter,
+   * and are at least `retryAfterMs` of the service.
    */
   requestWithRetry<Reply = unknown>(
     subject: string,
@@ -108,7 +105,7 @@ export class MessagingClient {
   }
 
   /**
-   * Publishes an event, given as an object or as JSON. Events are buffered while the connection is down.
+   * Publishes an object or its JSON. Events are buffered while the connection is down.
    * @throws BroomwagonError UNAVAILABLE
    */
   publish(subject: string, body: object | string, options: Pick<RequestOptions, 'headers'> = {}): void {

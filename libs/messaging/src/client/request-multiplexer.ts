@@ -70,7 +70,6 @@ export class RequestMultiplexer {
     this.inbox = createInbox(connection.inboxPrefix);
   }
 
-  /** Returns the number of requests that wait for a reply. */
   size(): number {
     return this.pending.size;
   }

@@ -26,13 +26,12 @@ const FETCH_MS = 5_000;
 /** Values of `err_code` of JetStream. */
 const STREAM_NOT_FOUND = 10_059;
 const NO_MESSAGE = 10_037;
-/** Values of `err_code` while the cluster or the stream has no leader. */
+/** `err_code` without a leader of the cluster or stream. */
 const NO_LEADER = new Set([10_008, 10_118]);
 const logger = new Logger('Streams');
 
 /**
- * Creates the stream if there is none, or updates its bounds. If the update fails, the stream stays unchanged, with a
- * warning.
+ * Creates the stream, or updates its bounds. A failed update is a warning.
  * @throws Error without JetStream
  */
 export async function ensureStream({ nats }: MessagingConnection, description: StreamDescription): Promise<void> {
@@ -87,8 +86,8 @@ export interface StreamPosition {
 }
 
 /**
- * Reads the messages that the stream has now from a position on, in order; none if there is no stream. The read ends at
- * the last message of the subject, because NATS 2.9 reports too few pending messages of a consumer.
+ * Reads the present messages of a stream from a position on, in order; none without a stream. The last message of the
+ * subject is the end, because NATS 2.9 reports too few pending messages.
  * @throws Error without JetStream
  * @throws BroomwagonError UNAVAILABLE when none of the remaining messages arrives within five seconds
  */
@@ -151,7 +150,7 @@ function unlessNone(error: unknown): undefined {
   if ((error as NatsError).api_error?.err_code !== NO_MESSAGE) unlessNoStream(error);
 }
 
-/** Returns the JSON object in a stored message. Without an object that `isBody` accepts: undefined, with a warning. */
+/** Returns the JSON object in a stored message; undefined, with a warning, if `isBody` accepts none. */
 export function parseStoredBody<Body extends object>(
   { sequence, subject, text }: StoredMessage,
   isBody: (body: Partial<Body>) => boolean,
@@ -179,8 +178,8 @@ export async function streamState({ nats }: MessagingConnection, stream: string)
 }
 
 /**
- * Passes on every message of a stream in order, from `from` or from the next message. The caller ends this with `stop`,
- * or by a result false of `onMessage`: `stop` does not end the search of nats.js for a deleted stream.
+ * Passes on every message of a stream in order, from `from` or from the next message, until `stop` or until `onMessage`
+ * returns false. `stop` does not end the search of nats.js for a deleted stream.
  * @returns the state of the stream before the first message @throws Error without JetStream, or without the stream
  */
 export async function followStream(

@@ -17,7 +17,7 @@ export class EchoRequest {
   @IsOptional() @IsString() text?: string;
 }
 
-/** Builds a controller for the subjects `rollout.v1.<pool>.<prefix>.…`. Each spec file has a separate prefix. */
+/** Builds a controller for `rollout.v1.<pool>.<prefix>.…`. Each spec file has a prefix. */
 export function echoController(prefix: string): Type & { seen: MessageContext[]; events: number[]; gate: Gate } {
   @Controller()
   class EchoController {

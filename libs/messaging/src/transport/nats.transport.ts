@@ -27,15 +27,14 @@ const OF_POOLS = `${SUBJECT_ROOT}.*.`;
 /** The pause has no jitter, because callers add jitter. */
 const OVERLOADED = new BroomwagonError('OVERLOADED', 'Too many requests at the same time', { retryAfterMs: 50 });
 
-/** The settings of a service for its transport. */
 export interface NatsTransportOptions {
   /** Queue group, normally the name of the app. Replicas with the same group share the messages. */
   queueGroup: string;
-  /** Pools that the service serves. Default `*`. */
+  /** Served pools. Default `*`. */
   pools?: Pools;
   /** Values for `{name}` in declared subjects. */
   placeholders?: Readonly<Record<string, string>>;
-  /** Maximum messages that are handled at the same time. Further requests are answered OVERLOADED. Default 1,024. */
+  /** Maximum messages in work; further requests are answered OVERLOADED. Default 1,024. */
   maxInFlight?: number;
   /**
    * Maximum events (messages without a reply) that wait for a slot. Further events are dropped and counted. Default
@@ -55,7 +54,6 @@ interface Route {
   handler: MessageHandler;
 }
 
-/** A message on its way through the transport. */
 interface Incoming {
   message: Msg;
   /** Subject of the answer; undefined for an event, and for a reply subject that is no inbox. */
@@ -91,7 +89,6 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.stallWatch = new StallWatch(() => this.nats.flush());
   }
 
-  /** Returns the declared subjects of all handlers. */
   registeredPatterns(): readonly string[] {
     return [...this.messageHandlers.keys()];
   }

@@ -33,7 +33,7 @@ export class StallWatch {
   }
 
   private async catchUp(stall: number, pingedAtMs: number): Promise<void> {
-    // After a broken connection, no old messages arrive, so an error counts as an answer.
+    // An error counts as an answer: a new connection has no old messages.
     await this.roundTrip().catch(() => undefined);
     if (stall === this.stalls) this.staleSinceMs = undefined;
     // Messages after this answer were sent after the ping. Without this line, a process that stalls again and again

@@ -4,7 +4,7 @@ import { getSchema, type ContractClass, type Schema } from './json-schema';
 type Fields = Record<string, unknown>;
 type Step = (body: Fields) => void;
 
-/** Classes whose ids are encoded: requests to services. Commands to workers keep ids as callers chose them. */
+/** Classes with encoded ids: requests to services. Commands to workers keep ids as callers chose them. */
 const REQUESTS = new Set<ContractClass>(Object.values(OPERATIONS).map(({ request }) => request));
 const steps = new Map<Schema, Step[]>();
 

@@ -68,10 +68,7 @@ function buildCheck(rules: readonly Rule[], parentSchema: Schema): DataValidateF
   return check;
 }
 
-/**
- * Finds a fault of a free-form value: `__proto__`, which may change a prototype when objects are copied, or a depth
- * that overflows the stack.
- */
+/** Refuses `__proto__`, which may change a prototype in a copy, and depths that overflow the stack. */
 function freeFormFault(value: unknown, _?: unknown, depth = 0): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   if (depth > MAX_DEPTH) return 'is nested too deeply';

@@ -130,7 +130,7 @@ function buildTls(ca?: string, cert?: string, key?: string, servername?: string)
     const file = new RereadFile(path);
     Object.defineProperty(settings, name, { enumerable: true, get: () => file.read() });
   }
-  // node:tls treats a property `servername` that is undefined in another way than an absent one.
+  // node:tls does not treat an undefined `servername` as absent.
   return servername === undefined ? settings : Object.assign(settings, { servername });
 }
 

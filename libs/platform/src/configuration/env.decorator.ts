@@ -6,7 +6,6 @@ export type EnvKind = 'string' | 'number' | 'boolean' | 'list' | 'duration';
 
 /** Rules for the value of a field of a configuration class, in addition to its type. */
 export interface EnvRules {
-  /** Minimum and maximum of a number. */
   min?: number;
   max?: number;
   /** A secret value is never printed. */
@@ -21,7 +20,7 @@ export interface EnvField {
   isSecret: boolean;
 }
 
-/** The longest wait of a timer of Node, 24 days. A longer wait would end at once. */
+/** The longest timer of Node, 24 days. A longer timer ends at once. */
 const MAX_TIMER_MS = 2_147_483_647;
 
 /** Maximum of settings for ages, for which no timer waits: ten years. */

@@ -4,13 +4,11 @@ import type { OnModuleDestroy } from '@nestjs/common';
 import type { ReadinessCheck } from '@broomwagon/contracts';
 import type { MessagingConnection, NatsTransport } from '@broomwagon/messaging';
 
-/** Default timeout of a readiness check, milliseconds. */
 const CHECK_TIMEOUT_MS = 500;
 
 /** Maximum lag of the event loop (p99 over ten seconds) of a live process, milliseconds. */
 const MAX_LOOP_LAG_MS = 2_000;
 
-/** Checks of the health routes. */
 export class HealthRegistry implements OnModuleDestroy {
   private readonly loopDelay = monitorEventLoopDelay({ resolution: 20 });
   private readonly window: NodeJS.Timeout;
@@ -50,10 +48,7 @@ export class HealthRegistry implements OnModuleDestroy {
     this.draining = true;
   }
 
-  /**
-   * Returns the checks of `/livez`, which fail if a restart of the process would help. An outage of Redis is no such
-   * fault.
-   */
+  /** Returns the checks of `/livez`, which fail if a restart would help. No check is for Redis. */
   liveChecks(): Map<string, HealthCheck> {
     return new Map<string, HealthCheck>([
       ['nats', async () => this.connection.isClosed() && !this.draining && fail('the connection is closed for good')],
@@ -67,7 +62,7 @@ export class HealthRegistry implements OnModuleDestroy {
     ]);
   }
 
-  /** Returns the checks of `/readyz`, which pass if requests may be sent to this replica. */
+  /** Returns the checks of `/readyz`: requests may be sent if all pass. */
   readyChecks(): Map<string, HealthCheck> {
     return new Map<string, HealthCheck>([
       ['draining', async () => (this.draining || this.transport.isDraining()) && fail('shutting down')],
@@ -77,7 +72,6 @@ export class HealthRegistry implements OnModuleDestroy {
     ]);
   }
 
-  /** Runs the checks of readiness once. */
   runReadyChecks(): Promise<ReadinessCheck[]> {
     return Promise.all([...this.readyChecks()].map(([check, run]) => runCheck(check, run)));
   }

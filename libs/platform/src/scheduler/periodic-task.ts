@@ -43,7 +43,7 @@ export class PeriodicTask {
     ]);
     // A series must begin with 0, because Prometheus does not see the increase of a series that begins with 1.
     this.failures.inc({ task: options.name }, 0);
-    // The signal allows any number of listeners, because many calls of one run may wait for the stop.
+    // Many calls of one run may listen to the signal.
     setMaxListeners(0, this.abort.signal);
   }
 

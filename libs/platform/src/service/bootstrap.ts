@@ -57,20 +57,15 @@ export interface RunningService<Config extends ServiceConfig = ServiceConfig> {
   application: NestExpressApplication;
   config: Config;
   transport: NatsTransport;
-  /** Port of the HTTP server. */
   httpPort: number;
   /** Resolves, with the reason, when only a restart of the process helps. */
   needsRestart: Promise<Error>;
-  /**
-   * Shuts down: the app is not ready, then hooks of Nest run, the transport drains, `onApplicationShutdown` runs. One
-   * deadline holds for all of this.
-   */
+  /** Shuts down within one deadline: not ready, hooks of Nest, drain of the transport, `onApplicationShutdown`. */
   close(): Promise<void>;
 }
 
 /**
- * Starts an app: reads the configuration, connects to NATS, starts Nest with its HTTP server, and subscribes the
- * handlers.
+ * Starts an app: configuration, NATS, Nest with its HTTP server, handlers, readiness.
  * @throws ConfigurationError; BroomwagonError UNAVAILABLE if NATS is not reachable within START_DEADLINE_MS
  */
 export async function bootstrapService<Config extends ServiceConfig = ServiceConfig>(

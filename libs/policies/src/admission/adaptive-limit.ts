@@ -4,7 +4,6 @@ export interface EnginePressure {
   limit: number;
   /** Highest value of the limit. */
   maxInflight: number;
-  /** Present leases. */
   inflight: number;
   /** Requests that the engine has not started. */
   waiting: number;
@@ -24,14 +23,14 @@ const GROWTH = 0.02;
 
 /**
  * Computes the next limit, by additive increase and multiplicative decrease. Preemptions, or a KV cache that is nearly
- * full, cut the limit. The limit grows while the engine has room and all leases of the limit are in use, or none. With
- * some leases unused, the engine has not shown that it can take more.
+ * full, cut the limit. The limit grows while the engine has room, if all leases of the limit are in use, or none: a
+ * limit that is partly used proves nothing about the engine.
  */
 export function adaptiveLimit(pressure: EnginePressure): number {
   const { maxInflight, inflight, waiting, kvUse, newPreemptions } = pressure;
   const limit = Math.min(pressure.limit, maxInflight);
   if (newPreemptions > 0 || (kvUse !== undefined && kvUse > HIGH_KV_USE)) {
-    // The cut starts from the leases in flight, because a limit that was not reached was not too high.
+    // The cut starts from the leases in flight, because an unreached limit was not the cause.
     return Math.max(1, Math.floor(Math.min(limit, Math.max(1, inflight)) * CUT));
   }
   const hasRoom = waiting === 0 && (kvUse === undefined || kvUse < LOW_KV_USE);

@@ -5,7 +5,6 @@ import { chooseTail, type ControlInput, type FixedPolicy, sharePlaces, TAIL_RULE
 export interface PlanProgress extends ControlInput {
   /** Closed rounds. */
   stepsTrained: number;
-  /** Groups in the long-tail queue. */
   longtailGroups: number;
   /** Cut groups that are not in the queue yet. */
   settlingGroups: number;
@@ -60,7 +59,7 @@ export function formRound(progress: PlanProgress, input: FormInput): RoundPlan {
     const places = TAIL_RULES[policy.name].reservesTaken(policy)
       ? needed - take
       : Math.max(needed - take, Math.floor(newGroups / overProvision + ROUNDING));
-    // One group for each domain is left free, because the groups of each domain are rounded up.
+    // The groups of each domain are rounded up, by less than one.
     const room = LIMITS.groupsPerRound - take - Object.keys(policy.domainQuotas).length - 1;
     newByDomain = newOfDomains(input, places, newGroups, (domain) =>
       Math.min(choice?.domains?.[domain]?.overProvision ?? overProvision, Math.max(1, room / Math.max(1, places))),

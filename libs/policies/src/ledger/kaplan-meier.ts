@@ -13,9 +13,9 @@ export interface Survival {
 }
 
 /**
- * Estimates a distribution by Kaplan and Meier, from samples of which some were cut before their end. A cut sample
- * counts up to the length of its cut. If a cut and an ended sample have the same length, the cut sample counts as
- * longer. The share above the longest value is added to that value (Efron), so the shares add up to 1.
+ * Estimates a distribution by Kaplan and Meier; some samples were cut before their end. A cut sample counts up to the
+ * length of its cut. If a cut and an ended sample have the same length, the cut sample counts as longer. The share
+ * above the longest value is added to that value (Efron), so the shares add up to 1.
  * @param observed each value once, in any order
  */
 export function kaplanMeier(observed: readonly Observed[]): Survival {

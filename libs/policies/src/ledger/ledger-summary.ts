@@ -72,8 +72,8 @@ export function acceptanceByLength(
 }
 
 /**
- * Returns a function for the share of values at most `halfWidth` doublings from a middle. Sums up to each value make
- * the function fast, because it is called for every sample.
+ * Returns a function for the share of values at most `halfWidth` doublings from a middle; fast, because it is called
+ * for every sample.
  */
 function sharesNear({ steps }: Survival): (middle: number, halfWidth: number) => number {
   const sums = [0];

@@ -18,15 +18,15 @@ export interface OverProvisionInput {
 }
 
 /**
- * Margin in standard deviations. Too little over-provision costs far more than too much: with a tail share of 0.39, a
- * measured over-provision of 1.25 made steps 1.12 times as fast, and 2.0 made them 1.65 times as fast.
+ * Margin in standard deviations, because too little costs far more than too much (measured with a tail share of 0.39:
+ * 1.25 makes steps 1.12 times as fast, 2.0 makes them 1.65 times as fast).
  */
 const SAFETY = 1;
 const HIGHEST = 1.75;
 const STEP = 1 / 16;
 const FEWEST_GROUPS = 32;
 const ROUNDING = 1e-9;
-/** Tried knees, as quantiles of the longest sample of a group. A knee is the length at which a short round ends. */
+/** Tried knees (lengths at which a short round ends), as quantiles of the longest sample of a group. */
 const QUANTILES = Array.from({ length: 50 }, (_, index) => 0.5 + index / 100);
 
 /**

@@ -16,9 +16,8 @@ const LEAST_REMAINING = 256;
 
 /**
  * Estimates the tokens that a sample still has to generate. The sample is expected to become as long as the longest
- * finished or remembered sample of the prompt, because the prompt explains most of the length. When an unfinished
- * sample of the group is already longer, the sample is expected to reach twice that length, as in a heavy-tailed
- * distribution.
+ * finished or remembered sample of the prompt, because the prompt explains most of the length. Beyond this length, the
+ * sample is expected to reach twice the length of the longest unfinished sample, as in a heavy-tailed distribution.
  */
 export function estimateRemaining(evidence: LengthEvidence): number {
   const { madeTokens, maxTokens, longestTokens, rememberedTokens } = evidence;

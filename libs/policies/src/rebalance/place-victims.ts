@@ -21,7 +21,7 @@ export interface Placement {
 const RECEIVERS_TRIED = 32;
 /** Maximum victims of an exact search, which follows when the greedy choice is not the cheapest. */
 const SEARCHED_VICTIMS = 12;
-/** Relative difference of equal sums, which comes from the order of additions. */
+/** Relative difference of sums in different orders. */
 const ROUNDING = 1e-9;
 /** Maximum steps of an exact search. */
 const SEARCH_STEPS = 20_000;
@@ -66,8 +66,7 @@ export function undoAll(placements: readonly Placement[]): void {
 }
 
 /**
- * Places each request on the least loaded receiver with room for it. If there is none, the next cheapest request of the
- * donor is placed instead.
+ * Places each request on the least loaded receiver with room, or else places the next cheapest request of the donor.
  * @param isLargestFirst places the largest requests first, which finds more placements
  */
 function placeGreedily(
@@ -121,8 +120,8 @@ export class ReceiverLine {
   }
 
   /**
-   * Places a request on the least loaded receiver with room for it. If reading the cache from the KV store of the
-   * request is cheaper, receivers of that store come first.
+   * Places a request on the least loaded receiver with room. Receivers of the KV store of the request come first, if
+   * reading the cache is cheaper.
    */
   place(request: RebalanceRequest, from: PlannedServer, limit: number): Placement | undefined {
     const { kvStore } = from.server;
@@ -184,12 +183,12 @@ function sharesStore(from: PlannedServer, to: PlannedServer): boolean {
   return from.server.kvStore !== undefined && from.server.kvStore === to.server.kvStore;
 }
 
-/** Returns the lowest cost of a move of the request, over all receivers, seconds. */
+/** Returns the lowest cost over all receivers, seconds. */
 function leastSeconds(request: RebalanceRequest, from: PlannedServer, model: MoveCostModel): number {
   return moveCost(request, model, from.server.kvStore !== undefined).costSeconds;
 }
 
-/** Searches the cheapest placement, depth first with bounds. The result is exact if {@link SEARCH_STEPS} are enough. */
+/** Searches the cheapest placement, depth first; exact within {@link SEARCH_STEPS}. */
 function search(
   donations: readonly Donation[],
   receivers: readonly PlannedServer[],

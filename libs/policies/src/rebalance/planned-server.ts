@@ -19,10 +19,7 @@ export class PlannedServer {
   private sortedResidents?: readonly RebalanceRequest[];
   /** Remaining tokens of each request of the server, ascending. */
   private sortedEnds?: Float64Array;
-  /**
-   * Lower bound of the peak of KV tokens: all tokens now. `mostPeak` is the upper bound: all requests at their full
-   * length.
-   */
+  /** Lower bound of the peak of KV tokens (tokens now). `mostPeak`: upper bound (all requests at full length). */
   private leastPeak = 0;
   private mostPeak = 0;
 
@@ -72,8 +69,8 @@ export class PlannedServer {
   }
 
   /**
-   * Returns the highest number of KV tokens at any later step, with the request. All requests grow by one token a step,
-   * so the peak is just before a request ends. Then all requests with as many or more remaining tokens are present.
+   * Returns the highest KV tokens at any later step, with the request. All requests grow by one token a step, so the
+   * peak is just before a request ends: all requests with as many remaining tokens are present then.
    */
   private peakWith(request: RebalanceRequest): number {
     const residents = this.residents();

@@ -3,7 +3,6 @@ import type { AttemptId, Epoch, PlannedMove, RebalanceSummary, RequestId, Server
 /** State of a request on its server. Only a running request has a KV cache. */
 export type RequestPhase = 'waiting' | 'preempted' | 'running';
 
-/** A request that could be moved. */
 export interface RebalanceRequest {
   requestId: RequestId;
   /** Running attempt. A move of another attempt is refused. */
@@ -15,21 +14,20 @@ export interface RebalanceRequest {
   /** Expected number of tokens that are still to be generated. */
   remainingTokens: number;
   moves: number;
-  /** Time since the last move, milliseconds; absent if there was none. */
+  /** Time since the last move, milliseconds. */
   sinceMoveMs?: number;
 }
 
-/** A server and the requests on it. */
 export interface RebalanceServer {
   serverId: ServerId;
   epoch: Epoch;
   /** False if the server takes no new requests. */
   accepts: boolean;
-  /** True for a draining server: all requests must leave. Implies `accepts` false. */
+  /** True if all requests must leave (a drain). Then `accepts` is false. */
   leaving?: boolean;
   /** Maximum requests at the same time. */
   capacity: number;
-  /** Size of the KV cache, tokens; absent: not known, so no bound. */
+  /** Size of the KV cache, tokens; absent: no bound. */
   kvCapacityTokens?: number;
   /** KV cache in use, 0 to 1, as the engine reports; only `tier-min` uses it. */
   kvUse?: number;

@@ -30,7 +30,6 @@ export function findTier(batch: number, tiers: readonly number[]): number {
   return tier;
 }
 
-/** Returns the largest tier in use. */
 export function highestTier(servers: Iterable<{ readonly load: number }>, tiers: readonly number[]): number {
   let highest = 0;
   for (const { load } of servers) highest = Math.max(highest, findTier(load, tiers));

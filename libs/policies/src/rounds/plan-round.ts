@@ -43,10 +43,7 @@ export interface RoundTerms {
   control?: TailControl;
 }
 
-/**
- * Replaced groups for each needed group: a step generates at most ten batches, the default of verl's recipe for DAPO
- * (`max_num_gen_batches`).
- */
+/** With nine, a step generates at most ten batches, the default of verl's recipe for DAPO (`max_num_gen_batches`). */
 const REPLACED_PER_GROUP = 9;
 
 /** Whether a policy needs the lengths and times of the last rounds. */

@@ -35,8 +35,8 @@ export interface ChosenServer {
   /** Load of the server before the choice, in the unit of the policy. */
   key: number;
   /**
-   * The first four servers with room in the order of the policy. A choice by load lists only servers that fit; a policy
-   * without an order lists only the chosen server.
+   * The first four servers with room in the order of the policy. A choice by load omits servers that do not fit. A draw
+   * or hash has one server.
    */
   best: { serverId: string; key: number }[];
   /** Servers with room. */

@@ -13,7 +13,7 @@ export interface StepPace {
 export interface DripState {
   groups: number;
   heldSteps: number;
-  /** New groups per second, moving average; 0 = not known yet. `tailPace`: the same for groups of the queue. */
+  /** New groups per second, moving average; 0 = not known yet. `tailPace`: groups of the queue. */
   bulkPace: number;
   tailPace: number;
 }
@@ -24,9 +24,8 @@ const HELD_AFTER_INCREASE = 1;
 const HELD_AFTER_DECREASE = 2;
 
 /**
- * Computes the next number of groups from the queue, by the inner loop of TailSieve: q* = N x tail pace / (bulk pace +
- * tail pace). With q*, groups of the queue and new groups end at the same time. Changes are damped, and each value is
- * kept for some steps, so that its effect is seen.
+ * Computes the next number of groups from the queue, by the inner loop of TailSieve: with q* = N x tail pace / (bulk
+ * pace + tail pace), both kinds of groups end together. Changes are damped, and each value is kept for some steps.
  * @param before state of the last step; undefined for the first round, which takes `first` groups
  * @param pace pace of the last step; undefined if there is no closed step
  */

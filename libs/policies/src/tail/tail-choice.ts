@@ -12,11 +12,10 @@ export interface StepRecord extends StepPace, RoundTime {
   /** Tokens of all samples of the accepted groups. */
   acceptedTokens: number;
   /**
-   * Lengths of groups that were first submitted in this step, by domain ('' = no domain). When a later step ends such a
-   * group, the counts here are corrected.
+   * Lengths of groups that were first submitted in this step, by domain ('' = none). A later step that ends such a
+   * group corrects these counts.
    */
   lengths: Record<string, GroupLengths>;
-  /** New groups of the plan. */
   newGroups?: number;
   /** Accepted groups in the form of `recordGroup`; only for rounds under `auto`. */
   recorded?: string;
@@ -28,7 +27,6 @@ export interface TailControl {
   drip?: DripState;
   auto?: AutoState;
 }
-/** The last choice of `auto`. */
 export interface AutoState {
   name: FixedPolicyName;
   overProvision: number;
@@ -36,10 +34,7 @@ export interface AutoState {
   factors?: CostFactors;
   /** Measured waste where 0 was predicted, divided by (over-provision - 1). */
   leastWaste?: number;
-  /**
-   * True if this choice is a step back, because the ledger broke a bound. The ledger then still has the costs of the
-   * choice before.
-   */
+  /** True if this choice was a step back, so that the ledger has the costs of the choice before. */
   isBack?: boolean;
 }
 export type MeasuredCosts = Pick<AutoRow, 'offPolicyShare' | 'lengthBias' | 'wasteShare'>;

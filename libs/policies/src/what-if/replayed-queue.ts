@@ -79,7 +79,6 @@ function computeShape(lengths: readonly number[]): Shape {
   return { total: lengths.reduce((total, length) => total + length, 0), longest: Math.max(0, ...lengths) };
 }
 
-/** The long-tail queue of a replay. */
 export class ReplayedQueue {
   private groups: ReplayedGroup[] = [];
 

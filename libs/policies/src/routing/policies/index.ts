@@ -14,7 +14,7 @@ export const POLICIES: Record<RoutingPolicy, Policy> = {
   'power-of-two': powerOfTwo,
 };
 
-/** Orders servers by load; among equals, the server that was chosen longest ago is first, then by id. */
+/** Orders servers by load, then by the last choice (longest ago first), then by id. */
 export function inOrder(servers: readonly SnapshotServer[], { load }: Policy): SnapshotServer[] {
   return servers.toSorted(
     (one, other) => load(one) - load(other) || one.chosen - other.chosen || (one.serverId < other.serverId ? -1 : 1),
