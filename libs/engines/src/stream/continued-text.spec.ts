@@ -151,6 +151,29 @@ describe('the text of a call that continues ids', () => {
     expect(await runCall({ made: half, sent })).toMatchObject({ text: '€cde', unchecked: 0 });
   });
 
+  it('waits for the rest of a character at the end of many tokens', async () => {
+    const many = 'x'.repeat(200);
+    const sent: Drawn['sent'] = [
+      [[THIRD, ...toIds(many), FIRST], many],
+      [[SECOND, THIRD], '€'],
+    ];
+    expect(await runCall({ made: half, sent })).toMatchObject({ text: `€${many}€`, unchecked: 0 });
+  });
+
+  it('is not passed on without its character when the engine does not decode in time', async () => {
+    const given: TokenIncrement[] = [];
+    const run = async ({ onTokens, signal }: GenerateOptions): Promise<GenerationResult> => {
+      onTokens?.({ tokenIds: [THIRD], text: '', tokenCount: 1 });
+      await new Promise<void>((resolve) => signal?.addEventListener('abort', resolve));
+      onTokens?.({ tokenIds: toIds('c'), text: 'c', tokenCount: 1 });
+      return { text: 'c', tokenCount: 2, finishReason: 'aborted' };
+    };
+    const late = { made: half, sendsStops: true, decode: () => Promise.reject(new Error('busy')), decodeMs: 1 };
+    const call = continueText(late, { onTokens: (increment) => given.push(increment) }, run);
+    await expect(call).rejects.toMatchObject({ code: 'ENGINE_BUSY', retryable: true });
+    expect(given.flatMap(({ tokenIds }) => tokenIds)).toEqual([]);
+  });
+
   it('is counted as unchecked when the engine does not decode, or decodes another text', async () => {
     const sent: Drawn['sent'] = [[[THIRD], '']];
     expect((await runCall({ made: half, sent, decoder: () => Promise.resolve(undefined) })).unchecked).toBe(1);

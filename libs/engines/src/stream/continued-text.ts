@@ -1,12 +1,17 @@
 import { setTimeout } from 'node:timers/promises';
+import { BroomwagonError } from '@broomwagon/contracts';
 import type { GenerateOptions, GenerationResult, MadeTokens, TokenIncrement } from '../engine-adapter';
+import { StopSource } from '../stop-signal';
 import { REPLACEMENT, textAfter, withoutHalf, type Decode } from './decoded-text';
 
 /** Last tokens that show whether all ids end within a character, which has at most four tokens. */
 const END_TOKENS = 8;
-/** Maximum tokens that are held until they end with a whole character. */
-const MAX_HELD_TOKENS = 64;
-/** Time for which the first tokens of a call wait for an engine that is slow to decode, milliseconds. */
+/**
+ * Most times that the engine decodes for one call until its tokens end with a whole character. Tokens are not counted:
+ * many of them may come during one decoding, or in one chunk.
+ */
+const MAX_TRIES = 64;
+/** Default of {@link ContinuedCall.decodeMs}. */
 const DECODE_MS = 10_000;
 /** Pause before an engine that did not answer is asked again, milliseconds. */
 const RETRY_MS = 100;
@@ -16,6 +21,8 @@ export interface ContinuedCall {
   /** False: the engine may withhold text that begins a stop text. */
   sendsStops: boolean;
   decode: Decode;
+  /** How long the engine may take to decode before the call is given up, milliseconds. */
+  decodeMs?: number;
 }
 
 /**
@@ -24,32 +31,50 @@ export interface ContinuedCall {
  * first increments are held until the ids end with a whole character. The text of the held increments is then the
  * decoding of all ids, without the text of earlier calls. If the call is cut before, its tokens are dropped, and
  * generated again.
+ * @throws BroomwagonError ENGINE_BUSY if the engine decodes and does not answer in time: without its answer a part of
+ *   the character would be lost
  */
 export async function continueText(
-  { made, sendsStops, decode }: ContinuedCall,
+  { made, sendsStops, decode, decodeMs = DECODE_MS }: ContinuedCall,
   options: GenerateOptions,
   run: (options: GenerateOptions) => Promise<GenerationResult>,
 ): Promise<GenerationResult> {
   const { tokenIds, text } = made ?? {};
   if (tokenIds === undefined || text === undefined) return run(options);
-  const start = new ContinuedStart({ tokenIds, text }, sendsStops, decode, options);
-  const settled = start.settle();
+  const { signal } = options;
+  const stop = new StopSource();
+  const onAbort = (): void => stop.abort();
+  signal?.addEventListener('abort', onAbort);
+  if (signal?.aborted) onAbort();
+  const start = new ContinuedStart({ tokenIds, text }, sendsStops, { decode, decodeMs }, options);
+  const settled = start.settle().then((change) => {
+    if (change === 'late') stop.abort();
+    return change;
+  });
   let result: GenerationResult | undefined;
+  let change: Change;
   try {
-    result = await run({ ...options, onTokens: (increment) => start.take(increment) });
-    return result;
+    result = await run({ ...options, signal: stop, onTokens: (increment) => start.take(increment) });
   } finally {
+    signal?.removeEventListener('abort', onAbort);
     start.end(result !== undefined && result.finishReason !== 'aborted');
-    const change = await settled;
-    if (result !== undefined) applyChange(result, change);
+    change = await settled;
   }
+  if (change === 'late') {
+    throw new BroomwagonError('ENGINE_BUSY', `The engine did not decode token ids within ${decodeMs} ms`);
+  }
+  applyChange(result, change);
+  return result;
 }
 
-/** Change of the first tokens of a call: another text, or no tokens at all; undefined: no change. */
-type Change = { sent: string; whole: string } | 'dropped' | undefined;
+/**
+ * Change of the first tokens of a call: another text, or no tokens at all, since the call was cut or the engine was
+ * late to decode; undefined: none.
+ */
+type Change = { sent: string; whole: string } | 'dropped' | 'late' | undefined;
 
 function applyChange(result: GenerationResult, change: Change): void {
-  if (change === 'dropped')
+  if (typeof change === 'string')
     Object.assign(result, { tokenIds: undefined, text: '', tokenCount: 0, logprobs: undefined });
   else if (change !== undefined) result.text = change.whole + result.text.slice(change.sent.length);
 }
@@ -58,6 +83,8 @@ function applyChange(result: GenerationResult, change: Change): void {
 class ContinuedStart {
   private held: TokenIncrement[] | undefined = [];
   private state: 'running' | 'cut' | 'ended' = 'running';
+  /** The engine did not decode in time: no token of the call is passed on. */
+  private isLate = false;
   private wake: () => void = () => undefined;
   private readonly cut: Promise<undefined>;
   private setCut!: (value: undefined) => void;
@@ -65,13 +92,14 @@ class ContinuedStart {
   constructor(
     private readonly made: { tokenIds: number[]; text: string },
     private readonly sendsStops: boolean,
-    private readonly decode: Decode,
+    private readonly decoder: { decode: Decode; decodeMs: number },
     private readonly options: GenerateOptions,
   ) {
     this.cut = new Promise((resolve) => (this.setCut = resolve));
   }
 
   take(increment: TokenIncrement): void {
+    if (this.isLate) return;
     if (this.held === undefined) return this.options.onTokens?.(increment);
     this.held.push(increment);
     this.wake();
@@ -86,20 +114,20 @@ class ContinuedStart {
 
   /**
    * Passes the held increments on as soon as their text is known.
-   * @returns the text that the engine sent and the text that replaced it; `dropped`: the call was cut before the text
-   *   was known, and its tokens are generated again
+   * @returns the text that the engine sent and the text that replaced it; `dropped`, `late`: the call was cut before
+   *   the text was known, or the engine was late to decode, and the tokens are generated again
    */
   async settle(): Promise<Change> {
-    const end = await Promise.race([this.decodeMade(), this.cut]);
+    const end = await this.decodeInTime(this.made.tokenIds.slice(-END_TOKENS));
     const found = end?.endsWith(REPLACEMENT) ? await this.findText() : undefined;
     const held = this.held ?? [];
     this.held = undefined;
     const isUnknown = end === undefined || (end.endsWith(REPLACEMENT) && found === undefined);
-    if (isUnknown && this.state === 'cut') {
+    if (isUnknown && (this.state === 'cut' || this.isLate)) {
       for (const { promptTokenIds, promptTokens } of held) {
         this.options.onTokens?.({ tokenIds: [], text: '', tokenCount: 0, promptTokenIds, promptTokens });
       }
-      return 'dropped';
+      return this.state === 'cut' ? 'dropped' : 'late';
     }
     if (isUnknown) this.options.onUncheckedText?.();
     const replaced = found ? held.splice(0, found.count) : [];
@@ -111,15 +139,17 @@ class ContinuedStart {
     return found && { sent: toText(replaced), whole: found.text };
   }
 
-  /** Text of the last ids before the call; undefined: the engine does not decode, or does not answer in time. */
-  private async decodeMade(): Promise<string | undefined> {
-    const endsAtMs = performance.now() + DECODE_MS;
-    const ids = this.made.tokenIds.slice(-END_TOKENS);
+  /** Text of ids; undefined: the engine does not decode, the call was cut, or the engine is late. */
+  private async decodeInTime(tokenIds: number[]): Promise<string | undefined> {
+    const { decode, decodeMs } = this.decoder;
+    const endsAtMs = performance.now() + decodeMs;
     for (;;) {
+      if (this.state === 'cut') return undefined;
       const leftMs = endsAtMs - performance.now();
-      if (leftMs <= 0 || this.state === 'cut') return undefined;
+      this.isLate = leftMs <= 0;
+      if (this.isLate) return undefined;
       try {
-        return await this.decode(ids, leftMs);
+        return await Promise.race([decode(tokenIds, leftMs), this.cut]);
       } catch {
         // A killed engine stops answering a moment before its stream ends.
         await setTimeout(RETRY_MS);
@@ -129,24 +159,25 @@ class ContinuedStart {
 
   /** Text of the first `count` held increments; undefined if the text is not known. */
   private async findText(): Promise<{ count: number; text: string } | undefined> {
-    for (let known = 0; ;) {
+    for (let known = 0, tries = 0; ;) {
       const held = this.held!.slice();
       const ids = held.flatMap(({ tokenIds = [] }) => tokenIds);
       const { state } = this;
-      if (state === 'cut') return undefined;
+      if (state === 'cut' || this.isLate) return undefined;
       if (ids.length > known || (state === 'ended' && ids.length > 0)) {
         known = ids.length;
+        tries += 1;
         const text = await this.read(held, ids, state);
         if (text !== undefined) return { count: held.length, text };
       }
-      if (state === 'ended' || known >= MAX_HELD_TOKENS) return undefined;
+      if (state === 'ended' || tries >= MAX_TRIES) return undefined;
       if (this.state === state && this.held!.length === held.length) await this.changed();
     }
   }
 
   /** @returns undefined if the text is not known yet, or never will be */
   private async read(held: TokenIncrement[], ids: number[], state: 'running' | 'ended'): Promise<string | undefined> {
-    const decoded = await this.decode([...this.made.tokenIds, ...ids], DECODE_MS).catch(() => undefined);
+    const decoded = await this.decodeInTime([...this.made.tokenIds, ...ids]);
     const whole = decoded === undefined ? undefined : textAfter(decoded, this.made.text);
     if (whole === undefined) return undefined;
     const sent = toText(held);
