@@ -160,6 +160,19 @@ describe('the text of a call that continues ids', () => {
     expect(await runCall({ made: half, sent })).toMatchObject({ text: `€${many}€`, unchecked: 0 });
   });
 
+  it('comes with the first end of the response, where its stop text is removed', async () => {
+    const given: TokenIncrement[] = [];
+    const run = async ({ onTokens }: GenerateOptions): Promise<GenerationResult> => {
+      const end = { isLast: true as const, matchedStop: 'end' };
+      onTokens?.({ tokenIds: [THIRD, ...toIds('end')], text: 'end', tokenCount: 4, ...end });
+      onTokens?.({ tokenIds: [], text: '', tokenCount: 0, isLast: true });
+      return { text: 'end', tokenCount: 4, finishReason: 'stop' };
+    };
+    const call = { made: half, sendsStops: true, decode };
+    await continueText(call, { onTokens: (increment) => given.push(increment) }, run);
+    expect(given).toMatchObject([{ text: '€end', matchedStop: 'end' }, { text: '' }]);
+  });
+
   it('is not passed on without its character when the engine does not decode in time', async () => {
     const given: TokenIncrement[] = [];
     const run = async ({ onTokens, signal }: GenerateOptions): Promise<GenerationResult> => {

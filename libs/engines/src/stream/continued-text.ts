@@ -131,9 +131,12 @@ class ContinuedStart {
     }
     if (isUnknown) this.options.onUncheckedText?.();
     const replaced = found ? held.splice(0, found.count) : [];
+    // The last increment has the text: increments of ids without text are taken for the start of a character. An engine
+    // may send its end twice; the stop text is removed at the first end.
+    const endAt = replaced.findIndex(({ isLast }) => isLast);
+    const textAt = endAt < 0 ? replaced.length - 1 : endAt;
     for (const [index, increment] of replaced.entries()) {
-      // The last increment has the text: increments of ids without text are taken for the start of a character.
-      this.options.onTokens?.({ ...increment, text: index === replaced.length - 1 ? found!.text : '' });
+      this.options.onTokens?.({ ...increment, text: index === textAt ? found!.text : '' });
     }
     for (const increment of held) this.options.onTokens?.(increment);
     return found && { sent: toText(replaced), whole: found.text };
