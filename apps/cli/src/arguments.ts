@@ -14,13 +14,11 @@ export function durationOption(flags: string, about: string, preset: string): Op
   return new Option(flags, about).argParser(duration).default(duration(preset), preset);
 }
 
-/** Parses a whole number from 1. */
 export function count(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1.');
   return Number(text);
 }
 
-/** Parses a number. */
 export function number(text: string): number {
   if (text.trim() === '' || !Number.isFinite(Number(text))) throw new InvalidArgumentError('It must be a number.');
   return Number(text);

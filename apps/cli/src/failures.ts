@@ -1,7 +1,6 @@
 import { AdminApiError } from '@broomwagon/admin-client';
 import { CommanderError } from 'commander';
 
-/** Exit codes of the command line. */
 export const EXIT = { done: 0, refused: 1, usage: 2, unreachable: 3 } as const;
 
 /** The command line is wrong, or lacks an input. */

@@ -22,7 +22,6 @@ const EXIT_CODES = `
 Exit codes: 0 done; 1 refused, or a check that failed; 2 wrong usage; 3 no reply of admin-api.
 Ids of requests are JOB/GROUP/SAMPLE; durations are 500ms, 90s, 5m, 2h or 1d. docs/cli.md lists every command.`;
 
-/** The whole command line. */
 export function createProgram(terminal: Terminal): Command {
   const program = new Command('broomwagon')
     .description('Shows and changes what Broomwagon runs, through the REST API (admin-api).')
@@ -56,7 +55,6 @@ export function createProgram(terminal: Terminal): Command {
   return program;
 }
 
-/** Runs one command. @returns the exit code */
 export async function run(argv: readonly string[], terminal: Terminal): Promise<number> {
   const program = createProgram(terminal);
   try {

@@ -6,21 +6,18 @@ import type { Command } from 'commander';
 import { CommandFailure, UsageError } from './failures';
 import { printable } from './tables';
 
-/** Streams that a command reads and writes. */
 export interface Terminal {
   stdin: Readable & { isTTY?: boolean };
   stdout: Writable;
   stderr: Writable;
 }
 
-/** Options of every command. */
 export interface GlobalOptions {
   url: string;
   token?: string;
   pool?: string;
   json?: boolean;
   yes?: boolean;
-  /** Timeout, milliseconds. */
   timeout: number;
 }
 
@@ -64,7 +61,6 @@ export class Session {
     return given ?? onlyOne('job', await this.jobs(pool), '--job');
   }
 
-  /** All jobs of a pool. */
   jobs(pool: string): Promise<string[]> {
     const read = (cursor?: string) =>
       readData(this.client.GET('/api/v1/pools/{pool}/jobs', { params: { path: { pool }, query: { cursor } } }));

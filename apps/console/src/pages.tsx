@@ -1,6 +1,5 @@
 import { type ComponentType, lazy, type LazyExoticComponent } from 'react';
 
-/** One page of the console. */
 export interface Page {
   /** Path in the address: `#/<path>`. */
   path: string;

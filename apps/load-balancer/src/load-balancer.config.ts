@@ -2,7 +2,6 @@ import { Env, ServiceConfig, withEngines } from '@broomwagon/platform';
 import { IsUrl, Matches } from 'class-validator';
 import { POOL_PATTERN } from '@broomwagon/contracts';
 
-/** Configuration of the load-balancer. */
 export class LoadBalancerConfig extends withEngines(ServiceConfig) {
   @Env('PROBE_INTERVAL_MS', 'pause between two probes of an engine', { min: 100, max: 600_000 })
   probeIntervalMs: number = 2_000;

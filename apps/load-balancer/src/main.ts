@@ -1,4 +1,4 @@
-// First: SIGTERM during the imports must not be ignored.
+// This import is the first: SIGTERM during the other imports must not be ignored.
 import '../../../libs/platform/src/service/signals-first';
 import 'reflect-metadata';
 import { runService } from '@broomwagon/platform';

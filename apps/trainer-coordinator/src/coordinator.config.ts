@@ -1,6 +1,5 @@
 import { Env, MAX_AGE_MS, PayloadServiceConfig } from '@broomwagon/platform';
 
-/** Configuration of the trainer-coordinator. */
 export class CoordinatorConfig extends PayloadServiceConfig {
   @Env('SWEEP_INTERVAL_MS', 'pause between two runs of the sweeper', { min: 10, max: 60_000 })
   sweepIntervalMs: number = 100;

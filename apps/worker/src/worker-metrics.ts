@@ -23,7 +23,6 @@ export type AttemptOutcome =
 /** Buckets of generation times, seconds: from milliseconds to hours. */
 const GENERATION_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200];
 
-/** The metrics of a worker. */
 @Injectable()
 export class WorkerMetrics {
   readonly attempts = this.metrics.counter(

@@ -2,7 +2,6 @@ import { IsId } from '@broomwagon/contracts';
 import { withLeases } from '@broomwagon/generation';
 import { Env, PayloadServiceConfig } from '@broomwagon/platform';
 
-/** Configuration of one worker process. */
 export class WorkerConfig extends withLeases(PayloadServiceConfig, 'worker') {
   @Env('JOB', 'job whose requests this worker runs; default: all jobs')
   @IsId()

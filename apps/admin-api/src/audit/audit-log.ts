@@ -29,7 +29,6 @@ interface AuditRange {
   from?: number;
   sinceMs: number;
 }
-/** An entry and its place in the stream. */
 interface PlacedEntry {
   sequence: number;
   entry: AuditEntry;

@@ -4,7 +4,6 @@ import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from './identity';
 import { OidcIssuer } from './oidc-issuer';
 
-/** Finds the identity of the token of a request. */
 @Injectable()
 export class Authenticator {
   private readonly cache = new TokenCache<Identity>();

@@ -16,7 +16,6 @@ const HOUR_SECONDS = 3_600;
 /** Maximum characters of the ids of a path as JSON. Longer ids are left out of the record. */
 const MAX_CHARACTERS = 1_024;
 
-/** A request that was refused. */
 export interface Refusal {
   route: Route;
   request: Request;

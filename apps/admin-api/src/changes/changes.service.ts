@@ -14,7 +14,6 @@ import type { RequestFields } from '../http/request-fields';
 import { OperationCaller } from '../operations/operation-caller';
 import { AuditLog } from '../audit/audit-log';
 
-/** A request that changes something. */
 export interface Change {
   route: Route;
   fields: RequestFields;

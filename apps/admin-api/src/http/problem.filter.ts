@@ -12,7 +12,6 @@ import { getRequestId } from './request-id';
 
 /** Retry-After of 429 and 503 for an error without `retryAfterMs`, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
-/** Methods of each path. */
 const PATHS = new Map<string, { pattern: RegExp; methods: string[] }>();
 for (const { method, path } of ROUTES) {
   const pattern = new RegExp(`^${API_ROOT}${path.replaceAll(/\{\w+\}/g, '[^/]+')}/?$`);

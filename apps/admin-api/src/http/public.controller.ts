@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { Controller, Get, Header } from '@nestjs/common';
 import { VERSION, PROJECT_ROOT } from '@broomwagon/platform';
 
-/** Text of docs/protocol/openapi.json. */
 const OPENAPI_TEXT = readFileSync(join(PROJECT_ROOT, 'docs/protocol/openapi.json'), 'utf8');
 
 /** Routes without a token, in addition to the health routes. They show no data of a pool. */

@@ -6,7 +6,7 @@ import { hasBody, readBody } from './read-body';
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
 
-/** What a request asks for: fields of the operation from path, query or body, the `Idempotency-Key`, and the pool. */
+/** The pool, the `Idempotency-Key`, and the fields of the operation from path, query or body. */
 export interface RequestFields {
   pool?: string;
   body: JsonObject;

@@ -11,7 +11,6 @@ import { MessagingClient, UndeliveredError } from '@broomwagon/messaging';
 /** Maximum time for the first reply, milliseconds. */
 const MAX_WAIT_MS = 2_000;
 
-/** Sets the level of the logs of running services. */
 @Injectable()
 export class LogLevels {
   constructor(private readonly client: MessagingClient) {}

@@ -131,14 +131,12 @@ interface ServerFields {
   label?: Record<string, string>;
 }
 
-/** All servers of a pool. */
 export function listServers(session: Session, pool: string): Promise<Schemas['ServerStatus'][]> {
   const read = (cursor?: string) =>
     readData(session.client.GET('/api/v1/pools/{pool}/servers', { params: { path: { pool }, query: { cursor } } }));
   return session.all(read, ({ servers }) => servers);
 }
 
-/** The columns of a server in a table. */
 export function serverRow(server: Schemas['ServerStatus']) {
   const { serverId, state, inflight, capacity, maxInflight, load, weightVersion, heartbeatAgeMs, dialect } = server;
   return {

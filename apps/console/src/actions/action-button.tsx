@@ -8,11 +8,8 @@ import { useSession } from '../session/session';
 interface ActionButtonProps {
   /** Text on the button and in the dialog. */
   label: string;
-  /** The question of the dialog. */
   title: string;
-  /** Description of the change. */
   about: ReactNode;
-  /** Fields of the action. */
   children?: ReactNode;
   isDangerous?: boolean;
   isDisabled?: boolean;

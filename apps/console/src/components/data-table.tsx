@@ -9,7 +9,6 @@ export interface Column<Row> {
    * Value of a cell, by which rows are sorted. An undefined value is shown as a dash. Absent: no sorting.
    */
   value?(row: Row): string | number | undefined;
-  /** Text of a number. */
   format?(value: number): string;
   /** Contents of a cell; default: the value as text. */
   cell?(row: Row): ReactNode;

@@ -1,7 +1,6 @@
 import type { AdminApiError } from '@broomwagon/admin-client';
 import { Alert, Code, Text } from '@mantine/core';
 
-/** Shows an error, its place, and advice. */
 export function Problem({ error }: { error?: AdminApiError }) {
   if (error === undefined) return null;
   const { code, reason, field, requestId } = error;

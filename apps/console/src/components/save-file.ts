@@ -1,4 +1,3 @@
-/** Saves a file on the machine of the browser. */
 export function saveFile(name: string, contents: Blob): void {
   const address = URL.createObjectURL(contents);
   const link = document.createElement('a');

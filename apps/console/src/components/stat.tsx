@@ -1,7 +1,6 @@
 import { Group, Paper, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 
-/** Shows one number with its name. */
 export function Stat({ label, value, detail }: { label: string; value: ReactNode; detail?: ReactNode }) {
   return (
     <Paper withBorder px="md" py="xs" miw={110} component="dl" m={0}>
@@ -30,7 +29,6 @@ export function Stats({ children }: { children: ReactNode }) {
   );
 }
 
-/** A part of a page, with a heading. */
 export function Section({ title, aside, children }: { title: string; aside?: ReactNode; children: ReactNode }) {
   return (
     <Paper withBorder p="md" component="section" aria-label={title}>

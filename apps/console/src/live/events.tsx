@@ -5,7 +5,6 @@ import { type PoolEventType, SELDOM_EVENTS } from './event-types';
 
 const EventsContext = createContext<EventStore | undefined>(undefined);
 
-/** Provides the events of a pool to all components below. */
 export function EventsProvider({ client, pool, children }: { client: AdminClient; pool: string; children: ReactNode }) {
   const [store, setStore] = useState<EventStore>();
   useEffect(() => {

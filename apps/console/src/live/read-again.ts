@@ -1,11 +1,10 @@
 import { AdminApiError } from '@broomwagon/admin-client';
 
-/** A value that is read periodically. */
 export interface Reading<Value> {
   read(): Promise<Value>;
   /** Pause between two reads, milliseconds. After failures the pause is longer. */
   everyMs: number;
-  /** Its abort ends the reading. */
+  /** An abort of this signal ends the reading. */
   signal: AbortSignal;
   /** Receives a function that makes the next read early. If a read runs now, another read follows. */
   wake: { current: () => void };
@@ -17,7 +16,6 @@ export interface Reading<Value> {
 const SHORTEST_GAP_MS = 1_000;
 const LONGEST_GAP_MS = 30_000;
 
-/** Reads a value until the signal aborts. */
 export async function readAgain<Value>(reading: Reading<Value>): Promise<void> {
   const { read, everyMs, signal, wake, onValue, onError } = reading;
   let failures = 0;

@@ -4,13 +4,11 @@ import { useEvents } from './events';
 import type { PoolEventType } from './event-types';
 import { readAgain } from './read-again';
 
-/** A value that is read periodically. */
 export interface Live<Value> {
   /** The last value; undefined before the first read. */
   value?: Value;
   /** Reason why the last read failed. The last value stays. */
   error?: AdminApiError;
-  /** Reads the value now. */
   refresh(): void;
 }
 
@@ -58,7 +56,6 @@ export function useLive<Value>(
   return { value: isCurrent ? state.value : undefined, error: isCurrent ? state.error : undefined, refresh };
 }
 
-/** Resolves when the tab is visible. */
 function visible(signal: AbortSignal): Promise<void> {
   if (!document.hidden || signal.aborted) return Promise.resolve();
   return new Promise((settle) => {

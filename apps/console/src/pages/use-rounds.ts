@@ -5,7 +5,6 @@ import { type Live, useLive } from '../live/use-live';
 
 export type Round = Schemas['RoundSummary'];
 
-/** The last rounds of the job, the latest first. */
 export function useRounds(): Live<readonly Round[]> {
   const { client } = useSession();
   const path = useJob();

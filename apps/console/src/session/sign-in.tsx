@@ -2,7 +2,6 @@ import { Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from '
 import { useState } from 'react';
 import { useSignIn } from './session';
 
-/** The form that asks for a token. */
 export function SignIn() {
   const { signIn, problem } = useSignIn();
   const [token, setToken] = useState('');

@@ -28,7 +28,6 @@ export function buildHref(page: string, changes: Record<string, string | undefin
   return buildHash(page, kept, changes);
 }
 
-/** Sets parameters of the present page. */
 export function setParameters(changes: Record<string, string | undefined>): void {
   const { page, parameters } = parseRoute(location.hash);
   location.hash = buildHash(page, parameters, changes);

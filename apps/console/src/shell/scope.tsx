@@ -5,7 +5,6 @@ import { type Live, useLive } from '../live/use-live';
 import { useSession } from '../session/session';
 import { useRoute } from './route';
 
-/** Pool and job that all pages show. */
 export interface Scope {
   pool: string;
   pools: readonly string[];
@@ -21,7 +20,6 @@ export function useScope(): Scope {
   return useContext(ScopeContext)!;
 }
 
-/** Pool and job of a page that needs a job. */
 export function useJob(): { pool: string; job: string } {
   const { pool, job } = useScope();
   return { pool, job: job! };

@@ -29,7 +29,6 @@ interface Answered {
   servers: ServerTable;
 }
 
-/** The operations `lb.acquire` and `lb.acquire-many`. */
 @Injectable()
 export class AcquireService {
   private readonly calls = new PoolCoalescers<AcquireEntry, Answered>((...call) => this.run(...call));

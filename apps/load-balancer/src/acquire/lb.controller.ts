@@ -22,7 +22,6 @@ import { ReleaseService } from './release.service';
 import { TransferService } from './transfer.service';
 import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 
-/** The operations `lb.*`. */
 @Controller()
 export class LbController {
   constructor(

@@ -21,7 +21,6 @@ export class PoolCoalescers<Item, Result> {
   /** @param call `isPage`: the items come from {@link addAll} */
   constructor(private readonly call: (pool: string, items: Item[], isPage: boolean) => Promise<readonly Result[]>) {}
 
-  /** The result of one item. */
   add(pool: string, item: Item): Promise<Result> {
     return this.of(pool).single.add(item);
   }

@@ -12,9 +12,7 @@ import { ServersService } from './servers.service';
 const ENGINES_AT_ONCE = 64;
 
 interface ReadLists {
-  /** Engines that are ready. */
   ready: Found[];
-  /** Errors of sources. */
   errors: unknown[];
 }
 interface Found extends ListedEngine {

@@ -59,7 +59,6 @@ export class EngineHealth {
     return this.getAdapter(server).probe();
   }
 
-  /** The adapter of an engine, for calls whose errors the caller handles. */
   getAdapter({ pool, dialect, endpoint }: PoolEngine): EngineAdapter {
     const name = `${pool} ${dialect} ${endpoint}`;
     let adapter = this.adapters.get(name);

@@ -30,7 +30,6 @@ export class EngineRecordsService implements OnModuleDestroy {
   private readonly resetting = new Set<string>();
   /** Servers whose engines answer without a description of themselves, each with the reason in the log. */
   private readonly undescribed = new Map<string, string>();
-  /** Latest refresh of each pool. */
   private readonly refreshes = new Map<string, { startedAt: number; done: Promise<void> }>();
   private stopped = false;
 

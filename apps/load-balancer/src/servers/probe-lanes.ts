@@ -2,10 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerStatus } from '@broomwagon/contracts';
 import type { EngineHealth } from './engine-health';
 
-/** A server to probe, and its epoch. */
 export type ProbedServer = Pick<ServerStatus, 'serverId' | 'epoch' | 'endpoint' | 'dialect'>;
 
-/** Maximum probes of the fast lane at once. */
 const FAST_AT_ONCE = 64;
 /** Maximum probes at once of servers that did not answer their last probe. Each such probe holds a connection. */
 const HANGING_AT_ONCE = 512;
@@ -16,7 +14,6 @@ const PROMPT_MS = 200;
 export interface ProbePatience {
   /** Time in the fast lane. The next probe of a slower server is in the slow lane. */
   fastMs: number;
-  /** Time in the slow lane. */
   slowMs: number;
 }
 

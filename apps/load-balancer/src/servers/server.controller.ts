@@ -18,7 +18,6 @@ import { ServerStore } from '@broomwagon/state';
 import { SweepService } from '../upkeep/sweep.service';
 import { ServersService } from './servers.service';
 
-/** The operations `server.*`. */
 @Controller()
 export class ServerController {
   constructor(

@@ -23,7 +23,6 @@ import { missingFeatures } from './missing-features';
 import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeService } from './probe.service';
 
-/** The registry of servers. */
 @Injectable()
 export class ServersService {
   private readonly logger = new Logger(ServersService.name);

@@ -12,7 +12,6 @@ import { InspectionStore, PoolDirectory, WorkerStore } from '@broomwagon/state';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { SweepService } from '../upkeep/sweep.service';
 
-/** The operations `worker.*`. */
 @Controller()
 export class WorkerController {
   private readonly logger = new Logger(WorkerController.name);

@@ -8,7 +8,6 @@ import { SweepService } from '../upkeep/sweep.service';
 
 const IDLE_INTERVAL_MS = 3_600_000;
 
-/** Deletes jobs and pools, on request or after a long time without use. */
 @Injectable()
 export class DeletionService {
   private readonly logger = new Logger(DeletionService.name);

@@ -20,7 +20,6 @@ import { ReconcileService } from './reconcile.service';
 
 const DEFAULT_WEIGHT = 1;
 
-/** The operations `job.*`. */
 @Controller()
 export class JobController {
   constructor(

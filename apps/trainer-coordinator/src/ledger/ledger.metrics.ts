@@ -61,7 +61,6 @@ export class LedgerMetrics {
     );
   }
 
-  /** Removes the series of a pool. */
   hide(pool: PoolName): void {
     for (const remove of this.shown.get(pool) ?? []) remove();
     this.shown.delete(pool);

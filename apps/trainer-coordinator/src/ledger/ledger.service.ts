@@ -42,12 +42,10 @@ export class LedgerService {
     return toLedgerReply(await this.ledgers.read(pool, { job, roundId }));
   }
 
-  /** The counters of a job. @throws BroomwagonError JOB_NOT_FOUND */
   stored(pool: PoolName, job: JobId): Promise<StoredLedger> {
     return this.ledgers.read(pool, { job });
   }
 
-  /** Ledger of all jobs of the pool together. */
   async ofPool(pool: PoolName): Promise<PoolLedgerReply> {
     const sum = new LedgerSum();
     let jobs = 0;

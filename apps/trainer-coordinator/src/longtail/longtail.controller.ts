@@ -10,7 +10,6 @@ import { MessageContext, Operation } from '@broomwagon/messaging';
 import { LongtailStore, RoundStore } from '@broomwagon/state';
 import { RequeueService } from './requeue.service';
 
-/** The operations `longtail.*`. */
 @Controller()
 export class LongtailController {
   constructor(

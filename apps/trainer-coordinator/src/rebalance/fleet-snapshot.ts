@@ -9,7 +9,6 @@ import {
 } from '@broomwagon/policies';
 import { groupBy, type OtherCall, type RunningRequest } from '@broomwagon/state';
 
-/** State of the fleet from which a plan is made. */
 export interface FleetState {
   servers: readonly ServerStatus[];
   running: readonly RunningRequest[];

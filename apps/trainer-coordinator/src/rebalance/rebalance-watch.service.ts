@@ -31,7 +31,6 @@ export class RebalanceWatchService {
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
-  /** Checks a pool once. @throws BroomwagonError UNAVAILABLE */
   @InEachPool('rebalance', (config: CoordinatorConfig) => config.rebalanceCheckMs)
   async look(pool: PoolName): Promise<void> {
     const { settings, plannedAtMs } = await this.rebalance.watched(pool);

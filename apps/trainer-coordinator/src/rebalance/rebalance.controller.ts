@@ -8,7 +8,6 @@ import {
 import { MessageContext, Operation } from '@broomwagon/messaging';
 import { RebalanceService } from './rebalance.service';
 
-/** The operations `rebalance.*`. */
 @Controller()
 export class RebalanceController {
   constructor(private readonly rebalance: RebalanceService) {}

@@ -30,7 +30,6 @@ import { changedSettings, REBALANCE_DEFAULTS } from './rebalance-settings';
 /** Maximum tries of a change of settings. A try fails when another caller changes the settings first. */
 const MAX_TRIES = 64;
 
-/** Makes, keeps, executes and shows plans of moves. */
 @Injectable()
 export class RebalanceService {
   constructor(
@@ -114,7 +113,6 @@ export class RebalanceService {
     return [...servers.values()];
   }
 
-  /** Keeps a plan under its id. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
   async keep(pool: PoolName, planId: string, plan: RebalancePlan, digest = ''): Promise<void> {
     const { moves, ...summary } = plan;
     const kept = { planId, moves, summary: JSON.stringify(summary), digest };

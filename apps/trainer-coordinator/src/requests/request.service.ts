@@ -31,7 +31,7 @@ import { GrantService } from '../grants/grant.service';
 import { toJobId, toSegmentArgs } from './segment-of';
 
 /**
- * What each reason shows.
+ * Evidence of each reason.
  * - `failure`: a fault of the engine or of the request.
  * - `unserved`: no engine has served the request.
  * - `other`, for example a shutdown: nothing about engine or request.

@@ -21,7 +21,6 @@ import { SubmissionService } from './submission.service';
 
 const DEFAULT_CANCEL_REASON = 'round-cancelled';
 
-/** The operations `round.*`, for trainers. */
 @Controller()
 export class RoundController {
   constructor(

@@ -30,7 +30,6 @@ import { CoordinatorConfig } from '../coordinator.config';
 import { RoundSweeps } from './round-sweeps';
 import { PolicyResolver } from './policy-resolver';
 
-/** Plans and opens rounds. */
 @Injectable()
 export class RoundService {
   constructor(

@@ -26,7 +26,6 @@ interface KnownJob {
 interface KnownPool {
   jobs: Map<JobId, KnownJob>;
   readAllAtMs: number;
-  /** Sum of the ledgers of all jobs of the pool. */
   sum: LedgerSum;
 }
 

@@ -9,7 +9,6 @@ import { MessageContext, Operation } from '@broomwagon/messaging';
 import { WeightStore } from '@broomwagon/state';
 import { WeightSyncService } from './weight-sync.service';
 
-/** The operations `weights.*`. */
 @Controller()
 export class WeightsController {
   constructor(

@@ -1,7 +1,6 @@
 import type { AttemptId, AttemptRun, Claim } from '@broomwagon/contracts';
 import { type Lease, LeasedCall, type WorkerEpoch } from '@broomwagon/generation';
 
-/** One claimed request that this worker runs. */
 export class Attempt extends LeasedCall {
   readonly key: string;
   private readonly claimedAt = performance.now();
@@ -19,13 +18,11 @@ export class Attempt extends LeasedCall {
     this.key = attemptKey(requestId, attempt);
   }
 
-  /** Called when the request is sent to the engine. */
   beginGenerating(lease: Lease): void {
     this.lease = lease;
     this.askedAt = performance.now();
   }
 
-  /** Called when tokens have arrived. */
   receiveTokens(): void {
     this.firstTokenAt ??= performance.now();
   }

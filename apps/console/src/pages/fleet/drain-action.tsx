@@ -7,7 +7,6 @@ import type { Server } from '../../live/read-servers';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
 
-/** A button that drains a server, or ends its drain or cordon. */
 export function DrainAction({ server, onDone }: { server: Server; onDone(): void }) {
   const { client } = useSession();
   const { pool } = useScope();

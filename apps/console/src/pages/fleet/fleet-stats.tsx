@@ -4,7 +4,6 @@ import { count } from '../../components/format';
 import { Stat, Stats } from '../../components/stat';
 import type { Server } from '../../live/read-servers';
 
-/** The totals of a pool. */
 export function FleetStats({
   servers,
   status,

@@ -3,7 +3,6 @@ import { ActionButton } from '../../actions/action-button';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
 
-/** A button that pauses or resumes a pool. */
 export function PauseAction() {
   const { client } = useSession();
   const { pool, status } = useScope();

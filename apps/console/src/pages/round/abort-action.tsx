@@ -39,7 +39,6 @@ const TARGETS = [
   { value: 'serverId', label: 'the requests on one server' },
 ];
 
-/** Aborts the requests of a round, a group or a server. */
 export function AbortAction({ job, roundId, onDone }: { job: string; roundId: string; onDone(): void }) {
   const abort = useAbort();
   const [target, setTarget] = useState('groupId');
@@ -78,7 +77,6 @@ export function AbortAction({ job, roundId, onDone }: { job: string; roundId: st
   );
 }
 
-/** Aborts one request. */
 export function AbortRequestAction({ requestId, onDone }: { requestId: string; onDone(): void }) {
   const abort = useAbort();
   return (

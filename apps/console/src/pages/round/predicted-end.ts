@@ -5,7 +5,7 @@ type Summary = Schemas['RoundSummary'];
 
 export interface Prediction {
   atMs: number;
-  /** What the prediction is based on. */
+  /** Basis of the prediction. */
   by: string;
 }
 

@@ -14,7 +14,6 @@ export interface Span {
   fromMs: number;
   toMs: number;
 }
-/** One attempt of a request. */
 export interface Bar extends Span {
   requestId: string;
   attempt: string;
@@ -34,7 +33,6 @@ export interface Pause extends Span {
 /** The history of a round as bars and pauses. */
 export interface RoundHistory extends Span {
   bars: Bar[];
-  /** Changes of weights. */
   pauses: Pause[];
   /** Time at which the round had its groups; absent while groups are missing. */
   completedAtMs?: number;

@@ -60,7 +60,6 @@ export interface Size {
   height: number;
 }
 
-/** Draws on a canvas, or writes SVG. */
 export interface Painter {
   /** Sets the ink of all later calls. */
   use(ink: Ink): void;
@@ -136,7 +135,6 @@ export function paint(scene: Scene, painter: Painter): void {
 }
 
 interface PixelSpan {
-  /** Top of the row. */
   top: number;
   left: number;
   right: number;
@@ -244,7 +242,6 @@ function formatLabel({ requestId, tokens }: Bar): string {
   return `${plainId(requestId)} · ${tokens}`;
 }
 
-/** The bar at a point of the drawing. */
 export function barAt(scene: Scene, at: { x: number; y: number }): Bar | undefined {
   if (at.x < GUTTER || at.y < AXIS) return undefined;
   const { view, size, layout } = scene;

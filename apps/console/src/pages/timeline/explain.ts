@@ -114,7 +114,6 @@ export function onServer({ phases, serverId }: Bar): { fromMs: number; toMs: num
   return { fromMs: served[0]!.fromMs, toMs: served.at(-1)!.toMs };
 }
 
-/** Formats a reason as one line. */
 export function formatReason({ title, share, text }: Reason): string {
   return `${title}, ${percent(share)} of the round: ${text}`;
 }

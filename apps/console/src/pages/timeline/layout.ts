@@ -8,10 +8,8 @@ export type Order = (typeof ORDERS)[number];
 export interface PlacedBar {
   bar: Bar;
   row: number;
-  /** Phases that are drawn. */
   phases: Bar['phases'];
 }
-/** Rows of one server. */
 export interface Lane {
   label: string;
   row: number;
@@ -70,7 +68,6 @@ function grouped(bars: readonly Bar[], keyOf: (bar: Bar) => string): Map<string,
   return groups;
 }
 
-/** Visible part of the layout. */
 export interface View {
   fromMs: number;
   toMs: number;

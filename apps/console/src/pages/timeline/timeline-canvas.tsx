@@ -17,7 +17,6 @@ interface TimelineCanvasProps {
   view: View;
   inks: Inks;
   onView(view: View | undefined): void;
-  /** Receives the drawn scene, so that it can be saved. */
   onScene(scene: Scene): void;
 }
 

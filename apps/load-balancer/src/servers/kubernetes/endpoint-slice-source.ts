@@ -40,7 +40,6 @@ type WatchEvent =
  */
 export class EndpointSliceSource implements EngineSource {
   private readonly logger = new Logger(EndpointSliceSource.name);
-  /** EndpointSlices by name. */
   private slices = new Map<string, EndpointSlice>();
   private isWatched = false;
   private reportChange: () => void = () => undefined;

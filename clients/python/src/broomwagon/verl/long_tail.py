@@ -123,7 +123,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
 
     def on_sample_begin(self) -> None:
         super().on_sample_begin()
-        # This waits for the continued groups: verl's sampler takes a batch as soon as any groups suffice.
+        # The loop waits for the continued groups: verl's sampler takes a batch as soon as any groups suffice.
         while _unfinished(list_groups()) & set(self._continued):
             # A dead worker would never end its groups, so this call raises an error for a dead worker.
             ray.get([worker.__ray_ready__.remote() for worker in self.agent_loop_manager.agent_loop_workers])
