@@ -15,6 +15,11 @@ export class StopTexts {
     this.maxLength = Math.max(0, ...this.stops.map(({ length }) => length));
   }
 
+  /** Whether a stop text comes before another in the request. */
+  isBefore(one: string, other: string): boolean {
+    return this.stops.includes(one) && this.stops.indexOf(one) < this.stops.indexOf(other);
+  }
+
   has(text: unknown): text is string {
     return typeof text === 'string' && this.stops.includes(text);
   }
@@ -29,7 +34,8 @@ export class StopTexts {
   }
 
   /**
-   * The first stop text that begins before `cut` and ends behind it.
+   * The stop text that is complete first, among the stop texts that begin before `cut` and end behind it. If several end
+   * at the same character, the first in the request wins, as in engines.
    * @param from index of `text` in the whole text; `cut` and the result are indexes in the whole text
    */
   findAcross(text: string, cut: number, from: number): FoundStop | undefined {
@@ -37,7 +43,9 @@ export class StopTexts {
     for (const stop of this.stops) {
       const start = Math.max(from, cut - stop.length + 1);
       const at = text.slice(start - from, cut + stop.length - 1 - from).indexOf(stop);
-      if (at >= 0 && (found === undefined || start + at < found.at)) found = { at: start + at, stop };
+      if (at >= 0 && (found === undefined || start + at + stop.length < found.at + found.stop.length)) {
+        found = { at: start + at, stop };
+      }
     }
     return found;
   }

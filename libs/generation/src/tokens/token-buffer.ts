@@ -58,7 +58,7 @@ export class TokenBuffer {
     this.append(increment);
     // The end is set before the stream ends: tokens that are saved meanwhile must not be continued.
     if (isLast) this.isEnded = true;
-    const isAcross = this.findAcross();
+    const isAcross = this.findAcross(matchedStop);
     if (!isAcross && matchedStop !== undefined && !this.keepsStop) this.removeStop(matchedStop);
     this.updateOpen();
     return isAcross;
@@ -189,7 +189,8 @@ export class TokenBuffer {
     this.onOpen(this.openLength);
   }
 
-  private findAcross(): boolean {
+  /** @param own stop text that ended the call on the engine: at the same character the first in the request wins */
+  private findAcross(own: string | undefined): boolean {
     if (this.cutAt === 0) return false;
     const { maxLength } = this.stops;
     const start = Math.max(0, this.cutAt - maxLength + 1);
@@ -199,6 +200,8 @@ export class TokenBuffer {
       if (this.texts.length >= this.cutAt + maxLength) this.cutAt = 0;
       return false;
     }
+    const isAtEnd = found.at + found.stop.length === this.texts.length;
+    if (isAtEnd && own !== undefined && this.stops.isBefore(own, found.stop)) return false;
     this.matched = found.stop;
     this.removeFrom(found.at + (this.keepsStop ? found.stop.length : 0));
     return true;
