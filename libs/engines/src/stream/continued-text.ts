@@ -185,7 +185,8 @@ class ContinuedStart {
     if (whole === undefined) return undefined;
     const sent = toText(held);
     // The engine has decoded the end of the response, too.
-    if (state === 'ended') return whole.endsWith(sent) ? whole : joinOverlapping(withoutHalf(whole), sent);
+    const end = held.find(({ isLast }) => isLast);
+    if (state === 'ended' || end !== undefined) return toEndedText(whole, sent, end?.matchedStop);
     if (whole.endsWith(REPLACEMENT)) return undefined;
     // Otherwise the engine holds text back that comes with later tokens: this text would be there twice.
     const isSent = whole.endsWith(sent.replace(/^\uFFFD+/, '')) && (this.sendsStops || sent !== '');
@@ -199,9 +200,15 @@ class ContinuedStart {
 
 const toText = (increments: TokenIncrement[]): string => increments.map(({ text }) => text).join('');
 
-/** Joins two texts. A part that ends the first text and begins the second text is written once. */
-function joinOverlapping(before: string, after: string): string {
-  for (let start = Math.max(0, before.length - after.length); ; start++) {
-    if (after.startsWith(before.slice(start))) return before.slice(0, start) + after;
-  }
+/**
+ * The decoded text of a response that has ended, as far as the engine has sent it: an engine may remove its stop text
+ * although the ids have it, and text behind the stop text in the same token.
+ */
+function toEndedText(decoded: string, sent: string, stop: string | undefined): string {
+  const stopAt = stop === undefined ? -1 : decoded.indexOf(stop);
+  if (stopAt >= 0) return decoded.slice(0, stopAt + stop!.length);
+  if (decoded.endsWith(sent)) return decoded;
+  const own = sent.replace(/^\uFFFD+/, '');
+  const at = own === '' ? -1 : decoded.lastIndexOf(withoutHalf(own));
+  return at < 0 ? withoutHalf(decoded) : decoded.slice(0, at) + own;
 }
