@@ -34,8 +34,8 @@ export class StopTexts {
   }
 
   /**
-   * The stop text that is complete first, among the stop texts that begin before `cut` and end behind it. If several end
-   * at the same character, the first in the request wins, as in engines.
+   * The stop text that is complete first, among the stop texts that begin before `cut` and end behind it. If several
+   * end at the same character, the first in the request wins, as in engines.
    * @param from index of `text` in the whole text; `cut` and the result are indexes in the whole text
    */
   findAcross(text: string, cut: number, from: number): FoundStop | undefined {
