@@ -1,7 +1,7 @@
 import { GroupTransitions } from './group-transitions';
 import { isCut, isDiscarding, takesResults } from './where-groups-go';
 import { isWhole } from './longtail-queue';
-import { HELD, keepTokens } from './request-moves';
+import { HELD, keepTokens, madeByAttempt } from './request-moves';
 import type { Holder, ModelAbort, ModelRequest, ModelRound, ModelSegment } from './round-model.types';
 
 /** Acts of holders on requests, and their effects: the transitions of libs/state/src/requests. */
@@ -101,7 +101,7 @@ export class AttemptTransitions {
     else if (isCut(group)) this.state.cut(round, request, segment);
     else if (timedOut) this.state.timeOut(round, request, nowMs, aborts, segment);
     else if (countsAsFailure && !retryable && request.state !== 'cutting') {
-      request.failures += 1;
+      countFailure(request, segment);
       this.state.fail(round, request, nowMs, aborts, segment);
     } else this.putBack(request, countsAsFailure ? 'failures' : 'returns', nowMs, aborts, segment);
     return { state: request.state, aborts };
@@ -195,7 +195,7 @@ export class AttemptTransitions {
   ): void {
     const { round } = request.group;
     const most = as === 'failures' ? round.rules.maxFailures : round.rules.maxReturns;
-    if (request.state !== 'cutting' && ++request[as] > most) {
+    if (request.state !== 'cutting' && (as === 'failures' ? countFailure(request, last) : ++request.returns) > most) {
       this.state.fail(round, request, nowMs, aborts, last);
       return;
     }
@@ -208,6 +208,16 @@ export class AttemptTransitions {
     if (request.group.state === 'dropped') this.state.drop(request, round, request.stopped ?? 'aborted', last);
     else this.state.endSurplus(round, request, last);
   }
+}
+
+/** Counts a failure, as the first one if the request has more tokens than at the failure before. */
+function countFailure(request: ModelRequest, last: ModelSegment | undefined): number {
+  const tokens = request.tokens + (madeByAttempt(request, last)?.tokens ?? 0);
+  if (request.tokensAtFailure === undefined || tokens > request.tokensAtFailure) {
+    request.failures = 0;
+    request.tokensAtFailure = tokens;
+  }
+  return ++request.failures;
 }
 
 const isFenced = (request: ModelRequest, attempt: number): boolean => request.attempt !== attempt;

@@ -29,7 +29,10 @@ export interface ModelRequest {
   state: RequestState;
   /** Fence: messages about another attempt are refused. */
   attempt: number;
+  /** Failures in a row without a further token between them. */
   failures: number;
+  /** Tokens of the request at the first failure in the row. */
+  tokensAtFailure?: number;
   /** Attempts that were returned unfinished for reasons other than failures. */
   returns: number;
   holder?: Holder;
