@@ -7,5 +7,6 @@ export const SMALL_SCRIPTS: Record<string, string> = {
   'payload/forget-job': 'one entry of the registry',
   'payload/remember-job': 'one entry of the registry',
   'pools/raise-schema': 'one field of one pool',
+  'trajectories/sampling': 'two fields of one session',
   'weights/stale-cache': 'one server',
 };

@@ -210,5 +210,13 @@ function toEndedText(decoded: string, sent: string, stop: string | undefined): s
   if (decoded.endsWith(sent)) return decoded;
   const own = sent.replace(/^\uFFFD+/, '');
   const at = own === '' ? -1 : decoded.lastIndexOf(withoutHalf(own));
-  return at < 0 ? withoutHalf(decoded) : decoded.slice(0, at) + own;
+  // At the end an engine may write more of a character than its decoder.
+  return at < 0 ? joinOverlapping(withoutHalf(decoded), sent) : decoded.slice(0, at) + own;
+}
+
+/** Joins two texts; a part that ends the first and begins the second stands there once. */
+function joinOverlapping(before: string, after: string): string {
+  for (let start = Math.max(0, before.length - after.length); ; start++) {
+    if (after.startsWith(before.slice(start))) return before.slice(0, start) + after;
+  }
 }
