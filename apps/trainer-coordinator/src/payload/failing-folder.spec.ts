@@ -74,18 +74,18 @@ describe('a coordinator whose payload folder fails', () => {
       const path = files().findLast((file) => !before.includes(file) && /[\da-f]{62}$/.test(file))!;
       const segment = { ...fixture.buildSegment(first!, 4), ref };
       await fixture.call('request.fail', { ...worker.fence(first!), reason: 'aborted', retryable: true, segment });
-      const report = async () => {
+      const report = async (failure: object) => {
+        // Nothing is claimed while the store is known to fail.
         const [claim] = await worker.claim(1);
+        Object.assign(disk, { failsAfter: 0, errno, ...failure });
         const lost = { ...worker.fence(claim!), reason: 'payload', retryable: true, missingRef: ref } as const;
         await fixture.call('request.fail', lost);
         mendDisk();
         await expect.poll(async () => (await fixture.call('round.status', { job })).blockedReason).toBeUndefined();
         return claim!.segments;
       };
-      Object.assign(disk, { failsAfter: 0, errno });
-      expect(await report()).toHaveLength(1);
-      Object.assign(disk, { failsAfter: 0, errno, path });
-      expect(await report()).toHaveLength(1);
+      expect(await report({})).toHaveLength(1);
+      expect(await report({ path })).toHaveLength(1);
       const [last] = await worker.claim(1);
       expect(last!.segments).toEqual([]);
       expect(await fixture.call('round.status', { job })).toMatchObject({
