@@ -84,7 +84,7 @@ export async function observeVllm(url: string, model: string, apiKey?: string): 
   let seen: VllmBehaviours | undefined;
   for (const prompt of PROMPTS) {
     const more = await observePrompt(url, model, prompt, apiKey);
-    // What the first prompt has not shown is taken from the next ones.
+    // The next prompts are tried for behaviours that the first prompt has not shown.
     seen = Object.assign({}, more, seen && withoutAbsent(seen)) as VllmBehaviours;
     if (Object.values(seen).every((value) => value !== undefined)) break;
   }

@@ -2,7 +2,7 @@ import { DEFAULT_MAX_FAILURES } from '../../libs/policies/src/tail/round-rules';
 import { ZOO } from '../../lab/engine-simulator/src/zoo/zoo';
 import { type CallFault, type Disturbance, type Schedule, SERVERS } from './schedule';
 
-/** What a disturbance of one engine is evidence about, as decision 0143 has it. */
+/** Kind of failure that a disturbance of one engine causes (decision 0143). */
 type Evidence = 'nothing' | 'refused' | 'wrong' | 'failed';
 
 const OF_CALLS: Record<CallFault, Evidence> = {

@@ -58,7 +58,7 @@ const PAUSES = {
 };
 
 /** Pause in which engines end all their requests, and its end. */
-const pauseOf = (dialect: 'vllm' | 'sglang'): ZooCut => ({
+const createPause = (dialect: 'vllm' | 'sglang'): ZooCut => ({
   name: 'a pause by the trainer that ends all requests',
   dialects: [dialect],
   headers: RESUMES_ABORTS,
@@ -108,8 +108,8 @@ export const ZOO_CUTS: readonly ZooCut[] = [
       await call(context, 'weights.commit', { syncId });
     },
   },
-  pauseOf('vllm'),
-  pauseOf('sglang'),
+  createPause('vllm'),
+  createPause('sglang'),
   {
     name: 'an abort of all requests by the operator',
     ends: 'abort',

@@ -29,7 +29,7 @@ const MAX_TOKENS = 500;
 const MODEL = { model: 'simulated', seed: SEED };
 /** All parameters that the chat route of SGLang would take from the model: a chat with them is continued. */
 const SAMPLING = { temperature: 1, top_p: 1, top_k: -1, min_p: 0, repetition_penalty: 1 };
-const samplingOf = (dialect: EngineDialect): object => (dialect === 'sglang' ? SAMPLING : {});
+const toSampling = (dialect: EngineDialect): object => (dialect === 'sglang' ? SAMPLING : {});
 
 const stopped = (name: string, stop: string | undefined): object => (stop === undefined ? {} : { [name]: [stop] });
 const streamed = (stream: boolean): object => ({ stream, ...(stream && { stream_options: { include_usage: true } }) });
@@ -68,7 +68,7 @@ export const ZOO_DOORS: readonly ZooDoor[] = [
     isChat: true,
     hasIds: true,
     beginsAgain: ['openai'],
-    body: (asked) => ({ ...chat(asked), ...samplingOf(asked.dialect), logprobs: true, return_token_ids: true }),
+    body: (asked) => ({ ...chat(asked), ...toSampling(asked.dialect), logprobs: true, return_token_ids: true }),
   },
   {
     // The chat route of SGLang runs chats whose parameters the gateway does not know.
@@ -87,7 +87,7 @@ export const ZOO_DOORS: readonly ZooDoor[] = [
     beginsAgain: ['openai'],
     body: ({ dialect, prompt, stream, stop, maxTokens = MAX_TOKENS }) => ({
       ...MODEL,
-      ...samplingOf(dialect),
+      ...toSampling(dialect),
       ...toMessages(prompt),
       ...stopped('stop_sequences', stop),
       stream,
@@ -102,7 +102,7 @@ export const ZOO_DOORS: readonly ZooDoor[] = [
     beginsAgain: ['openai'],
     body: ({ dialect, prompt, stream, stop, maxTokens = MAX_TOKENS }) => ({
       ...MODEL,
-      ...samplingOf(dialect),
+      ...toSampling(dialect),
       ...stopped('stop', stop),
       input: `p ${prompt}`,
       stream,

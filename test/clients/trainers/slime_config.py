@@ -17,7 +17,7 @@ absent_packages.install(
 )
 import torch  # noqa: E402
 
-# slime looks for a GPU when it is imported.
+# slime reads the GPUs of the machine when it is imported.
 torch.cuda = types.SimpleNamespace(is_available=lambda: False)
 
 from slime.backends.sglang_utils.arguments import add_sglang_router_arguments  # noqa: E402

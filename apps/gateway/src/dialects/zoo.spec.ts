@@ -14,7 +14,7 @@ import { readReply, type ZooReply } from '../../../../test/system/zoo-replies';
 const TOKENS = 24;
 /** `ZOO_RUNS=1000 TEST_SEED=7 npm run test:one -- apps/gateway/src/dialects/zoo.spec.ts` makes 1,000 runs by each door. */
 const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 2 : 8));
-/** Speeds of the engines: a response of some milliseconds, one of about a second, and one that never ends. */
+/** Speeds of the engines: a response takes some milliseconds, takes about a second, or never ends. */
 const [FAST, SLOW, STILL] = [100, 1, 0.001];
 /** An engine that hangs is the subject of apps/gateway/src/http/silence.spec.ts: its deadline would be the time of each run. */
 const ENTRIES = ZOO.filter(

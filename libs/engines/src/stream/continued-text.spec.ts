@@ -161,19 +161,19 @@ describe('the text of a call that continues ids', () => {
   });
 
   it.each([
-    ['without the stop text that its ids have', 'x '],
-    ['with the stop text', 'x end'],
+    ['without the stop text that its ids have', 'end x '],
+    ['with the stop text', 'end x end'],
     ['without any text', ''],
   ])('is there once when the engine ends the response %s', async (_, text) => {
     const given: TokenIncrement[] = [];
     const run = ({ onTokens }: GenerateOptions): Promise<GenerationResult> => {
-      const tokenIds = [THIRD, ...toIds('x endy')];
+      const tokenIds = [THIRD, ...toIds('end x endy')];
       onTokens?.({ tokenIds, text, tokenCount: tokenIds.length, isLast: true, matchedStop: 'end' });
       return Promise.resolve({ text, tokenCount: tokenIds.length, finishReason: 'stop' });
     };
     const call = { made: half, sendsStops: true, decode };
     const result = await continueText(call, { onTokens: (increment) => given.push(increment) }, run);
-    expect([result.text, given.map((increment) => increment.text)]).toEqual(['€x end', ['€x end']]);
+    expect([result.text, given.map((increment) => increment.text)]).toEqual(['€end x end', ['€end x end']]);
   });
 
   it('comes with the first end of the response, where its stop text is removed', async () => {

@@ -205,7 +205,7 @@ const toText = (increments: TokenIncrement[]): string => increments.map(({ text 
  * although the ids have it, and text behind the stop text in the same token.
  */
 function toEndedText(decoded: string, sent: string, stop: string | undefined): string {
-  const stopAt = stop === undefined ? -1 : decoded.indexOf(stop);
+  const stopAt = stop === undefined ? -1 : decoded.lastIndexOf(stop);
   if (stopAt >= 0) return decoded.slice(0, stopAt + stop!.length);
   if (decoded.endsWith(sent)) return decoded;
   const own = sent.replace(/^\uFFFD+/, '');

@@ -14,7 +14,7 @@ A repeat, a late or an unknown release changes nothing. A release by an acquireI
 acquire by that id that arrives later is refused, and a parked acquire is answered RELEASED.
 Flags: allow-oom ]]
 local RELEASED = '{"released":true,"reason":"released"}'
-local MOST_FAIL = '{"released":true,"reason":"released","mostServersFail":true}'
+local RELEASED_WHILE_SERVERS_FAIL = '{"released":true,"reason":"released","mostServersFail":true}'
 local function refused(reason) return '{"released":false,"reason":"' .. reason .. '"}' end
 
 local function release_unheld(tx, item, remember_ms, answers)
@@ -50,7 +50,7 @@ local function release_held(tx, item, lease, remember_ms, freed, broken)
   freed[#freed + 1] = server.id
   if item.outcome ~= 'failed' then return RELEASED end
   local are_most, is_unheard = FailingServers.are_most(tx, lease.requestId)
-  return are_most and MOST_FAIL or RELEASED, is_unheard
+  return are_most and RELEASED_WHILE_SERVERS_FAIL or RELEASED, is_unheard
 end
 
 -- Reads the servers and requests of many leases with one call for each kind.

@@ -88,7 +88,7 @@ function GroupEnds.fail_group(tx, round, group, aborts, why)
 end
 
 -- The step from which a round must take the group and run it to its end, or a bound would be broken; nil without one.
--- The rule is that of libs/policies/src/tail/pin-step.ts.
+-- libs/policies/src/tail/pin-step.ts has the same rule.
 local function pin_step(tx, round, group)
   local rules, step = Round.rules(tx, round), math.huge
   if rules.maxCuts > 0 and group.cuts >= rules.maxCuts then step = round.step + 1 end

@@ -1,7 +1,7 @@
 -- Deletes groups: when they are folded, forgotten or lost, or when their job is restored from a snapshot.
 local GroupDeletion = {}
 
-GroupDeletion.MAX_SAMPLES = 128 -- samples to look for when the number of samples is lost
+GroupDeletion.MAX_SAMPLES = 128 -- samples whose keys are removed when the number of samples is lost
 
 -- Deletes a group with its requests and frees their payloads. `visit`, or nil, gets each request before; the request
 -- stays if `visit` returns true.

@@ -154,7 +154,7 @@ it('numbers a session opened soon after a set-back as if earlier turns of it may
     const lost = missing!.filter(({ reason }) => reason === 'SET_BACK').map(({ turn }) => turn);
     expect(lost).toEqual(round === 0 ? [] : [1]);
     await before.restore();
-    // Numbers grow by milliseconds between set-backs, which are never as close as those of a test.
+    // Numbers grow by the milliseconds between set-backs; set-backs of a real store are further apart than in this test.
     const restoredAtMs = Date.now();
     await expect.poll(() => Date.now() - restoredAtMs, { interval: 1 }).toBeGreaterThan(numbers.length);
     await test.redis.hset(`${test.root}:meta`, 'generationOf', `process ${round}`);
