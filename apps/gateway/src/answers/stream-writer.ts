@@ -131,8 +131,11 @@ export class StreamWriter {
     choice.isEnded = end !== undefined;
     if (this.choices.some(({ isEnded }) => !isEnded)) {
       const text = running === undefined ? withOpaqueTexts(() => this.written(contents)) : `data: ${running}\n\n`;
-      if (typeof text === 'string') writeChunk(response, text, this.hasWritten);
-      else writeParts(response, text);
+      if (typeof text === 'string') {
+        this.hasWritten = writeChunk(response, text, this.hasWritten);
+        return;
+      }
+      writeParts(response, text);
       this.hasWritten = true;
       return;
     }

@@ -4,19 +4,19 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { writeChunk } from './write-chunk';
 
-const PIECES = ['plain', 'é 漢字 🙂', 'x'.repeat(100_000), 'y', '漢'.repeat(3_000), 'end of pieces'];
+const PIECES = ['', 'plain', '', 'é 漢字 🙂', 'x'.repeat(100_000), '', 'y', '', '漢'.repeat(3_000), 'end of pieces'];
 
 const server = createServer((_, response) => {
   response.writeHead(200, { 'content-type': 'text/plain' });
-  const [first, ...others] = PIECES;
-  writeChunk(response, first!, false);
-  // Two of the further pieces are written before the first one is sent, the others one by one, with and without waiting
+  const pieces = [...PIECES];
+  let hasWritten = false;
+  // The first five pieces are written before the first one is sent, the others one by one, with and without waiting
   // bytes.
-  for (const piece of others.splice(0, 2)) writeChunk(response, piece, true);
+  for (const piece of pieces.splice(0, 5)) hasWritten = writeChunk(response, piece, hasWritten);
   const next = (): void => {
-    const piece = others.shift();
+    const piece = pieces.shift();
     if (piece === undefined) return void response.end('end');
-    writeChunk(response, piece, true);
+    hasWritten = writeChunk(response, piece, hasWritten);
     setImmediate(next);
   };
   setImmediate(next);
