@@ -13,6 +13,15 @@ const builtMark = join(root, 'dist', '.built');
 const buildLock = join(root, '.build.lock');
 const buildInputs = ['apps', 'libs', 'lab', 'tools', 'docs/protocol/openapi.json', '.swcrc', 'package-lock.json'];
 
+/** Exit status of a test suite that this machine cannot run. */
+export const CANNOT_RUN = 2;
+
+/** Ends a test suite that this machine cannot run; `npm run test:all` has the reason in its table. */
+export function cannotRun(reason) {
+  console.error(`Not run: ${reason}`);
+  process.exit(CANNOT_RUN);
+}
+
 /** Runs a command in the project's root; ends this process with its status when it fails. */
 export function run(command, args, options = {}) {
   const result = spawnSync(command, args, {

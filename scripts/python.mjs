@@ -83,7 +83,7 @@ function placeOf(name, python, requirements, alone) {
 }
 
 export function skip(reason) {
-  console.log(`Tests of Python are skipped: ${reason}.`);
+  console.log(`Skipped: tests of Python: ${reason}`);
   return undefined;
 }
 

@@ -3,11 +3,12 @@
 // names; `-- --changed [COMMIT]` (`npm run test:changed`) runs the suites that the change since COMMIT concerns
 // (default: since the common ancestor with `main`), by the table of folders in suites.mjs.
 import { execFileSync, spawn } from 'node:child_process';
-import { root } from './prepare.mjs';
+import { CANNOT_RUN, root } from './prepare.mjs';
 import { concernedSuites, SUITES } from './suites.mjs';
+import { printTable } from './table.mjs';
 
-/** Exit status of a suite that cannot run on this machine; its last line has the reason. */
-const CANNOT_RUN = 2;
+const COUNTS = /^(\d+) passed, (\d+) failed, (\d+) skipped$/;
+const MAX_REASON_CHARACTERS = 120;
 
 function git(...args) {
   return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
@@ -30,7 +31,7 @@ function wantedSuites([first, ...rest]) {
   return SUITES.filter(({ name }) => names.length === 0 || names.includes(name));
 }
 
-/** Runs a suite, prints its output, and resolves with its counts, status, last line and minutes. */
+/** Runs a suite, prints its output, and resolves with its row of the table. */
 async function run({ name, script, arguments: args = [] }) {
   console.log(`\n== ${name}: npm run ${[script, ...args].join(' ')}`);
   const began = performance.now();
@@ -38,44 +39,55 @@ async function run({ name, script, arguments: args = [] }) {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let counts;
-  let lastLine = '';
+  const lines = [];
   const read = (stream, target) => {
     let rest = '';
     stream.setEncoding('utf8').on('data', (text) => {
       target.write(text);
-      const lines = (rest + text).split('\n');
-      rest = lines.pop();
-      for (const line of lines.filter((one) => one.trim() !== '')) {
-        lastLine = line.trim();
-        counts = /^(\d+) passed, (\d+) failed, (\d+) skipped$/.exec(lastLine)?.slice(1) ?? counts;
-      }
+      const parts = (rest + text).split('\n');
+      rest = parts.pop();
+      lines.push(...parts.map((line) => line.trim()).filter((line) => line !== ''));
     });
   };
   read(child.stdout, process.stdout);
   read(child.stderr, process.stderr);
   const status = await new Promise((settle) => {
-    child.on('error', () => settle(1));
+    child.on('error', (error) => {
+      lines.push(error.message);
+      settle(1);
+    });
     child.on('close', (code) => settle(code ?? 1));
   });
-  return { name, status, counts, lastLine, minutes: (performance.now() - began) / 60_000 };
+  return { name, minutes: (performance.now() - began) / 60_000, ...summarize(lines, status) };
 }
 
-function row({ name, status, counts, lastLine, minutes }) {
-  const result = status === 0 ? 'passed' : status === CANNOT_RUN ? 'not run' : 'failed';
-  const reason = status === 0 ? '' : lastLine.slice(0, 100);
-  return [name, result, ...(counts ?? ['-', '-', '-']), minutes.toFixed(1), reason];
+/** Counts, result and reasons of a suite, from its last lines (vitest.mjs) and its exit status. */
+function summarize(lines, status) {
+  const counts = lines.findLast((line) => COUNTS.test(line));
+  const [, passed, failed, skipped] = COUNTS.exec(counts ?? '') ?? [undefined, '-', '-', '-'];
+  const after = (prefix) => lines.filter((line) => line.startsWith(prefix)).map((line) => line.slice(prefix.length));
+  if (status === CANNOT_RUN) return { result: 'not run', passed, failed, skipped, reasons: after('Not run: ') };
+  const failures = status === 0 ? [] : after('Failed: ');
+  if (status !== 0 && failures.length === 0) failures.push(lines.at(-1) ?? 'no output');
+  // A suite whose tests are all skipped has shown nothing.
+  const result = status !== 0 ? 'failed' : passed === '0' ? 'not run' : 'passed';
+  return { result, passed, failed, skipped, reasons: [...failures, ...after('Skipped: ')] };
 }
 
-function printTable(rows) {
-  const widths = rows[0].map((_, column) => Math.max(...rows.map((cells) => cells[column].length)));
-  for (const cells of rows) console.log(`| ${cells.map((cell, column) => cell.padEnd(widths[column])).join(' | ')} |`);
+function toRow({ name, result, passed, failed, skipped, minutes, reasons }) {
+  const [first = '', ...others] = reasons;
+  const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
+  return [name, result, passed, failed, skipped, minutes.toFixed(1), first.slice(0, MAX_REASON_CHARACTERS) + more];
 }
 
 const wanted = wantedSuites(process.argv.slice(2));
 console.log(`Suites: ${wanted.map(({ name }) => name).join(', ') || 'none'}`);
 const outcomes = [];
-for (const suite of wanted) outcomes.push(await run(suite));
+// Ctrl-C ends the running suite too; the table then has the suites so far.
+let isInterrupted = false;
+process.once('SIGINT', () => (isInterrupted = true));
+for (const suite of wanted) if (!isInterrupted) outcomes.push(await run(suite));
 console.log();
-printTable([['suite', 'result', 'passed', 'failed', 'skipped', 'minutes', 'reason'], ...outcomes.map(row)]);
-process.exit(outcomes.some(({ status }) => status !== 0 && status !== CANNOT_RUN) ? 1 : 0);
+for (const { name, reasons } of outcomes) for (const reason of reasons) console.log(`${name}: ${reason}`);
+printTable([['suite', 'result', 'passed', 'failed', 'skipped', 'minutes', 'reason'], ...outcomes.map(toRow)]);
+process.exit(isInterrupted || outcomes.some(({ result }) => result === 'failed') ? 1 : 0);

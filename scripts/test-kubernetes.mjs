@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, install, requireNode } from './prepare.mjs';
+import { build, cannotRun, install, requireNode } from './prepare.mjs';
 import { runTests } from './vitest.mjs';
 
 const NETWORK =
@@ -19,17 +19,18 @@ if (process.env.KUBERNETES_TOOLS) {
 requireNode();
 install();
 build();
+const namespace = ['--net', '--mount', ...(process.getuid() === 0 ? [] : ['--map-root-user'])];
+const { error: noNamespace, status: refused } = spawnSync('unshare', [...namespace, 'ip', 'link'], { stdio: 'ignore' });
+if (noNamespace !== undefined || refused !== 0) cannotRun('unshare and ip of Linux cannot make a network namespace');
 const { kubernetesTools } = await import('../test/kubernetes/tools.mjs');
 const tools = kubernetesTools();
-const namespace = ['--net', '--mount', ...(process.getuid() === 0 ? [] : ['--map-root-user'])];
 const folder = mkdtempSync(join(tmpdir(), 'broomwagon-hosts-'));
 const hosts = join(folder, 'hosts');
 writeFileSync(hosts, '127.0.0.1 localhost\n');
-const { status, error } = spawnSync(
+const { status } = spawnSync(
   'unshare',
   [...namespace, 'sh', '-c', NETWORK, 'sh', process.execPath, fileURLToPath(import.meta.url), ...parts],
   { stdio: 'inherit', env: { ...process.env, KUBERNETES_TOOLS: JSON.stringify(tools), KUBERNETES_HOSTS: hosts } },
 );
 rmSync(folder, { recursive: true });
-if (error) console.error(`test:kubernetes needs unshare and ip of Linux: ${error.message}`);
 process.exit(status ?? 1);

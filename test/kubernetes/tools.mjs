@@ -6,6 +6,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { cannotRun } from '../../scripts/prepare.mjs';
 import { findGo } from './find-go.mjs';
 
 const SOURCES = ['go.mod', 'go.sum', 'compose/main.go'];
@@ -36,7 +37,7 @@ function run(command, args, cwd) {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, CGO_ENABLED: '0' },
   });
-  if (status !== 0) process.exit(status ?? 1);
+  if (status !== 0) cannotRun(`${command} ${args.slice(0, 2).join(' ')} has failed, see above`);
   return stdout;
 }
 

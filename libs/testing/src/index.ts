@@ -13,7 +13,7 @@ export { ProtocolWatch } from './protocol/protocol-watch';
 export { requestRaw } from './raw-request';
 export { readToEnd } from './read-to-end';
 export { Credentials } from './provision/credentials';
-export { findPrometheus } from './provision/find-prometheus';
+export { findPrometheus } from './provision/find-program';
 export { type FindOptions, type FoundServer, findServers, type ServerSource } from './provision/find-servers';
 export { cacheFolder } from './provision/private-copy';
 export type { ServerKind } from './provision/server-kind';

@@ -1,8 +1,8 @@
 /** The two servers that Broomwagon stands on. */
 export type ServerKind = 'nats' | 'redis';
 
-/** A program of the tests, which may lack Prometheus: the tests that need it are skipped then. */
-export type ProgramKind = ServerKind | 'prometheus';
+/** A program of the tests. Tests that need Prometheus or Valkey are skipped where there is none. */
+export type ProgramKind = ServerKind | 'prometheus' | 'valkey';
 
 export interface ProgramDetails {
   readonly label: string;
@@ -77,5 +77,12 @@ export const PROGRAMS: Readonly<Record<ProgramKind, ProgramDetails>> = {
     // Package with promtool.
     debianPackages: [['prometheus']],
     debianLibraries: [],
+  },
+  valkey: {
+    label: 'Valkey',
+    binaries: ['valkey-server'],
+    minimumVersion: [7, 2],
+    debianPackages: [['valkey-server', 'valkey-tools']],
+    debianLibraries: SERVER_KINDS.redis.debianLibraries,
   },
 };
