@@ -15,8 +15,16 @@ const { concernedSuites, SUITES } = untyped as { concernedSuites(files: string[]
 const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
 const files = execFileSync('git', ['ls-files'], { encoding: 'utf8' }).split('\n');
 
-/** Scripts that run parts of suites, or several suites. */
-const NO_SUITES = new Set(['test:one', 'test:unit', 'test:services', 'test:system', 'test:all', 'test:changed']);
+/** Scripts that run parts of suites, or several suites, or that only a person runs. */
+const NO_SUITES = new Set([
+  'test:one',
+  'test:unit',
+  'test:services',
+  'test:system',
+  'test:busy',
+  'test:all',
+  'test:changed',
+]);
 
 describe('the table of suites', () => {
   it('has every test script of package.json once', () => {
