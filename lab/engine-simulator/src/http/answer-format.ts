@@ -1,6 +1,7 @@
 import type { FinishReason } from '../engine/simulated-engine.types';
 import type { TokenScript } from '../tokens/token-script';
 import type { GenerateCall } from './generate-call';
+import { inputTokenLogprobs, promptLogprobs, type ScoredTokens } from './prompt-logprobs';
 
 /** A span of a response: positions count from its start, earlier attempts included. */
 export interface Span {
@@ -15,6 +16,8 @@ export interface AnswerContext {
   createdAtSeconds: number;
   /** Token ids of the prompt, for a chat that asks for token ids. */
   promptTokenIds?: number[];
+  /** Tokens of the prompt with their log probabilities, for a call that asks for them. */
+  scored?: ScoredTokens;
   /** Number of tokens of the whole prompt, generated ones included. */
   promptTokens: number;
   /** Position at which this attempt starts. */
@@ -69,7 +72,8 @@ export class AnswerFormat {
   whole(to: number, reason: FinishReason): string {
     const span = { from: this.context.start, to };
     if (this.context.call.form === 'sglang') return this.sglang(span, to, reason);
-    return `{${this.head},"choices":[${this.choice(span, reason, 'message')}],"usage":${this.usage(to)}${this.promptIds()}}`;
+    const choice = `${this.choice(span, reason, 'message').slice(0, -1)}${promptLogprobs(this.context.scored)}}`;
+    return `{${this.head},"choices":[${choice}],"usage":${this.usage(to)}${this.promptIds()}}`;
   }
 
   private promptIds(): string {
@@ -146,7 +150,7 @@ export class AnswerFormat {
   }
 
   private sglang({ from, to }: Span, end: number, reason: FinishReason | undefined): string {
-    const { call, script, promptTokens, start } = this.context;
+    const { call, script, promptTokens, start, scored } = this.context;
     const finish =
       reason === undefined
         ? 'null'
@@ -160,7 +164,7 @@ export class AnswerFormat {
       : '';
     const meta =
       `"id":${JSON.stringify(call.id)},"finish_reason":${finish},"prompt_tokens":${promptTokens},` +
-      `"completion_tokens":${end - start},"cached_tokens":0${logprobs}${this.experts(end, reason)}`;
+      `"completion_tokens":${end - start},"cached_tokens":0${inputTokenLogprobs(scored)}${logprobs}${this.experts(end, reason)}`;
     return `{"text":"${script.text(from, to)}","output_ids":[${script.idList(from, to)}],"meta_info":{${meta}}}`;
   }
 }

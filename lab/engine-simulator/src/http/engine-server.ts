@@ -14,6 +14,7 @@ import { sglangControls, vllmControls } from './control-routes';
 import { type Described, modelList, sglangInfo, sglangLoad } from './descriptions';
 import { derenderRoute } from './derender-route';
 import { metricsPage } from './metrics-page';
+import { scorePrompt } from './prompt-logprobs';
 import { readObject } from './request-body';
 import type { Route } from './route';
 import { simulatorRoutes } from './simulator-routes';
@@ -213,6 +214,7 @@ export class EngineServer {
       model,
       createdAtSeconds,
       promptTokenIds: call.form === 'chat' && call.tokenIds ? identities.tokenize(call.prompt) : undefined,
+      scored: scorePrompt(identities, call),
       promptTokens,
       start,
       cumulative: cumulative && turn === undefined,

@@ -20,6 +20,8 @@ export interface GenerateCall {
   seed?: number;
   cacheSalt?: string;
   logprobs: boolean;
+  /** Position of the prompt from which the answer has the log probabilities of its tokens; absent: none. */
+  promptLogprobsFrom?: number;
   /** SGLang: whether log probabilities have the texts of their tokens. */
   hasTokenTexts?: boolean;
   /** Number of alternatives for each token. */
@@ -58,6 +60,10 @@ export function readOpenAiCall(
   takesTokenIds: boolean,
 ): GenerateCall {
   if ((body.n ?? 1) !== 1) throw new RefusedError(400, 'n must be 1: one request is one sample');
+  const scored = takesTokenIds && form === 'completion' ? wholeNumber(body, 'prompt_logprobs', 0) : undefined;
+  if (scored !== undefined && body.stream === true) {
+    throw new RefusedError(400, '`prompt_logprobs` are not available when `stream=True`.');
+  }
   const usage = (body.stream_options ?? {}) as { include_usage?: boolean; continuous_usage_stats?: boolean };
   return {
     form,
@@ -72,6 +78,7 @@ export function readOpenAiCall(
     seed: wholeNumber(body, 'seed', Number.MIN_SAFE_INTEGER),
     cacheSalt: typeof body.cache_salt === 'string' ? body.cache_salt : undefined,
     logprobs: body.logprobs !== undefined && body.logprobs !== null && body.logprobs !== false,
+    promptLogprobsFrom: scored === undefined ? undefined : 0,
     topLogprobs: wholeNumber(body, form === 'chat' ? 'top_logprobs' : 'logprobs', 0) ?? 0,
     tool: form === 'chat' ? findToolName(body) : undefined,
     tokenIds: takesTokenIds && body.return_token_ids === true,
@@ -100,6 +107,8 @@ export function findToolName({ tools, tool_choice: choice }: Record<string, unkn
 export function readSglangCall(request: IncomingMessage, body: Record<string, unknown>): GenerateCall {
   const sampling = (body.sampling_params ?? {}) as Record<string, unknown>;
   const prompt = body.input_ids ?? body.text;
+  // As in SGLang, -1 means no token of the prompt.
+  const from = wholeNumber(body, 'logprob_start_len', -1) ?? -1;
   return {
     form: 'sglang',
     prompt: completionPrompt(prompt, true),
@@ -110,6 +119,7 @@ export function readSglangCall(request: IncomingMessage, body: Record<string, un
     seed: wholeNumber(sampling, 'sampling_seed', Number.MIN_SAFE_INTEGER),
     cacheSalt: typeof body.extra_key === 'string' ? body.extra_key : undefined,
     logprobs: body.return_logprob === true,
+    promptLogprobsFrom: body.return_logprob === true && from >= 0 ? from : undefined,
     hasTokenTexts: body.return_text_in_logprobs === true,
     topLogprobs: 0,
     tokenIds: true,

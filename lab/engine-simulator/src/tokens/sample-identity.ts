@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { splitText, splitTokenIds, TOKEN_NUMBERS, TokenScript, formatWords } from './token-script';
+import { formatWords, inventLogprob, splitText, splitTokenIds, TOKEN_NUMBERS, TokenScript } from './token-script';
 
 export interface ChatMessage {
   role: string;
@@ -36,6 +36,9 @@ const VOCABULARY = 100_000;
 const MAX_TOKENIZED = 65_536;
 /** Prompts by the key of their token ids, the latest last: engines of one model have one tokenizer. */
 const tokenized = new Map<string, WirePrompt>();
+
+/** Log probability of a token of a response at a position where the response has another token. */
+const UNLIKELY = -8;
 
 interface SplitPrompt {
   given: WirePrompt;
@@ -97,6 +100,21 @@ export class SampleIdentities {
     const { given, made } = splitTokenIds(tokenIds);
     const known = tokenized.get(buildPromptKey({ kind: 'tokenIds', tokenIds: [...given] }));
     return [...(known === undefined ? [] : listTexts(known)), formatWords(made)].join('');
+  }
+
+  /**
+   * Log probabilities that the model gives the token ids of a prompt when it reads them; null for the first one. A
+   * generated token has its log probability at its position of the response, and is unlikely at any other.
+   */
+  score(tokenIds: readonly number[]): (number | null)[] {
+    const { given, made } = splitTokenIds(tokenIds);
+    const prompt = this.untokenized({ given: { kind: 'tokenIds', tokenIds: [...given] }, made }).given;
+    const { script } = buildIdentity(prompt, made[0] ?? 0);
+    const known = given.map(inventLogprob);
+    const generated = made.map((number, index) =>
+      this.noise || script.numberAt(index) === number ? inventLogprob(number) : UNLIKELY,
+    );
+    return [null, ...[...known, ...generated].slice(1)];
   }
 
   reset(): void {

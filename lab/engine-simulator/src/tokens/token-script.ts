@@ -58,9 +58,9 @@ export class TokenScript {
     return this.join(from, to, 'ids', formatIds).slice(1);
   }
 
-  /** Logprobs of tokens [from, to): invented, but the same every time. */
+  /** Log probabilities of tokens [from, to): invented, but the same every time. */
   logprobs(from: number, to: number): number[] {
-    return Array.from({ length: to - from }, (_, offset) => -(this.numberAt(from + offset) % 1_000) / 1_000);
+    return Array.from({ length: to - from }, (_, offset) => inventLogprob(this.numberAt(from + offset)));
   }
 
   /** Whether the numbers are the first tokens of this response. */
@@ -87,6 +87,11 @@ export class TokenScript {
     }
     return joined;
   }
+}
+
+/** Log probability of a token where the script has it: a function of its number. */
+export function inventLogprob(number: number): number {
+  return -(number % 1_000) / 1_000;
 }
 
 /** Words of generated tokens. */
