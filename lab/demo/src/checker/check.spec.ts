@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { startEngine } from '../../../engine-simulator/src/test-engine';
 import { checkResults } from './check';
 import { decodeBy } from './decode-by-engine';
+import { EngineClient } from './engine-client';
 
 interface Line {
   promptId: string;
@@ -51,7 +52,7 @@ describe('the checker', () => {
 
   it('finds a text that is not the text of its ids, and an end that is lost without a stop text', async () => {
     const engine = await startEngine('vllm');
-    const decode = decodeBy(`${engine.url}/v1`);
+    const decode = decodeBy(new EngineClient(`${engine.url}/v1`));
     const tokenIds = [1_000_007, 1_000_012, 1_000_003];
     const outcome = (text: string, stopReason?: string | number) =>
       check(1, [{ ...line('p0', 0), tokenIds, text, stopReason }], { decode });

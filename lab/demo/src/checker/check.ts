@@ -1,4 +1,7 @@
 import { attemptNumber } from '@broomwagon/testing';
+import type { JoinCheck, JoinOutcome } from './join-check';
+import type { ScoredPrompt } from './score-by-engine';
+
 /** Result of the checker. Counts are of samples unless named otherwise. */
 export interface CheckOutcome {
   prompts: number;
@@ -17,6 +20,8 @@ export interface CheckOutcome {
   malformed: number;
   /** Number of lines whose parts contradict each other, or whose text is not the text of their token ids. */
   inconsistent: number;
+  /** Result of the check of joins; absent without an engine. */
+  joins?: JoinOutcome;
   ok: boolean;
   /** Descriptions of the first problems. */
   problems: string[];
@@ -40,11 +45,12 @@ const SHOWN_PROBLEMS = 20;
  * @param resultLines lines of the results file
  * @param options.samples samples of each prompt; without it the highest index found + 1
  * @param options.first number of first prompts to check; default: all
+ * @param options.joins compares the log probabilities of samples with the ones of an engine
  */
 export async function checkResults(
   promptLines: AsyncIterable<string> | Iterable<string>,
   resultLines: AsyncIterable<string> | Iterable<string>,
-  options: { samples?: number; first?: number; decode?: Decode } = {},
+  options: { samples?: number; first?: number; decode?: Decode; joins?: JoinCheck } = {},
 ): Promise<CheckOutcome> {
   const problems: string[] = [];
   const say = (problem: string): void => {
@@ -52,7 +58,7 @@ export async function checkResults(
   };
   const counts = { lost: 0, duplicated: 0, unknown: 0, malformed: 0, inconsistent: 0 };
 
-  const promptIds = await readPromptIds(promptLines, options.first);
+  const promptIds = await readPromptIds(promptLines, options);
   const entries: Entry[] = [];
   let results = 0;
   let line = 0;
@@ -73,7 +79,7 @@ export async function checkResults(
     if (contradiction !== undefined) {
       counts.inconsistent += 1;
       say(`results line ${line}: ${contradiction}`);
-    }
+    } else options.joins?.add(line, fields);
   }
 
   const samplesPerPrompt =
@@ -102,21 +108,34 @@ export async function checkResults(
       say(`lost: ${promptId}/${sampleIndex}`);
     }
   }
-  const ok = Object.values(counts).every((count) => count === 0);
+  const joins = await options.joins?.run(say);
+  if (joins !== undefined && isBlind(joins)) {
+    say(
+      `The check of joins sees nothing on this engine: ${joins.control.found} of ${joins.control.harmed} tokens left out`,
+    );
+  }
+  const joinsFit = joins === undefined || (joins.misfits === 0 && !isBlind(joins));
+  const ok = joinsFit && Object.values(counts).every((count) => count === 0);
   return {
     prompts: promptIds.size,
     samplesPerPrompt,
     expected: promptIds.size * wanted,
     results,
     ...counts,
+    joins,
     ok,
     problems,
   };
 }
 
+/** Whether an engine scores harmed samples as it scores others, so that a join that fits proves nothing. */
+function isBlind({ control }: JoinOutcome): boolean {
+  return control.harmed > 2 * control.found;
+}
+
 async function readPromptIds(
   lines: AsyncIterable<string> | Iterable<string>,
-  first = Number.POSITIVE_INFINITY,
+  { first = Number.POSITIVE_INFINITY, joins }: { first?: number; joins?: JoinCheck },
 ): Promise<Set<string>> {
   const ids = new Set<string>();
   let line = 0;
@@ -131,6 +150,7 @@ async function readPromptIds(
     if (typeof id !== 'string') throw new Error(`prompts line ${line}: the id is not a string`);
     if (ids.has(id)) throw new Error(`prompts line ${line}: duplicate id "${id}"`);
     ids.add(id);
+    joins?.addPrompt(id, value as ScoredPrompt);
   }
   return ids;
 }

@@ -124,6 +124,7 @@ describe('the command line', () => {
     const file = join(folder, 'sampling.json');
     writeFileSync(file, '{"topK": 20, "temperature": 0.2, "logprobs": true}');
     expect(parseOptions([]).sampling).toEqual({ temperature: 1 });
+    expect(parseOptions(['--logprobs']).sampling).toEqual({ temperature: 1, logprobs: true });
     expect(parseOptions(['--sampling', file, '--top-p', '0.9']).sampling).toEqual({
       temperature: 0.2,
       topK: 20,

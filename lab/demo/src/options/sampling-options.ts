@@ -9,6 +9,7 @@ export function addSamplingOptions(command: Command): Command {
   return command
     .option('--temperature <x>', 'sampling temperature (default: 1)', decimal(0, 100))
     .option('--top-p <x>', 'nucleus sampling', decimal(0, 1))
+    .option('--logprobs', 'return the log probability of each token')
     .option('--sampling <file>', 'JSON file with sampling parameters: topK, minP, stop, logprobs, ...', readSampling);
 }
 
@@ -17,8 +18,10 @@ export function takeSampling(options: Record<string, unknown>): {
   sampling: SamplingParameters;
   rest: Record<string, unknown>;
 } {
-  const { temperature, topP, sampling: file, ...rest } = options;
-  const named = Object.entries({ temperature, topP, seed: rest.seed }).filter(([, value]) => value !== undefined);
+  const { temperature, topP, logprobs, sampling: file, ...rest } = options;
+  const named = Object.entries({ temperature, topP, logprobs, seed: rest.seed }).filter(
+    ([, value]) => value !== undefined,
+  );
   return { sampling: { temperature: 1, ...(file as SamplingParameters), ...Object.fromEntries(named) }, rest };
 }
 

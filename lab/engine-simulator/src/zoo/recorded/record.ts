@@ -4,6 +4,7 @@ import { buffer } from 'node:stream/consumers';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { createEngineAdapter, randomEngineRequestId } from '@broomwagon/engines';
 import { decodeBy } from '../../../../demo/src/checker/decode-by-engine';
+import { EngineClient } from '../../../../demo/src/checker/engine-client';
 import type { Recording } from './recording';
 import { detectEngine } from '../../../../../libs/engines/src/detect-engine';
 
@@ -40,7 +41,7 @@ export async function recordStream(
   }
   const { stream: response } = proxy;
   if (response === undefined) throw new Error(`${url} has sent no stream: ${outcome}`);
-  const decode = decodeBy(url, apiKey);
+  const decode = decodeBy(new EngineClient(url, apiKey));
   const canDecode = tokenIds !== undefined && capabilities.tokenize === true;
   const decoded = canDecode
     ? await Promise.all([[], ...tokenIds!].map((_, count) => (count === 0 ? '' : decode(tokenIds!.slice(0, count)))))
