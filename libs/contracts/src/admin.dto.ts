@@ -124,7 +124,7 @@ export interface AuditEntry {
   role: Role;
   /** Address of the caller. */
   address: string;
-  /** The operation. */
+  /** Name of the operation, for example `server.register`. */
   operation: string;
   /** Pool of the change, if any. */
   pool?: PoolName;

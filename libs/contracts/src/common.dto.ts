@@ -30,7 +30,7 @@ export class WorkerRequest {
 }
 /** Target of a move. */
 export class MoveTarget {
-  /** The target server. */
+  /** Id of the target server. */
   @IsId() targetServerId!: ServerId;
   /** Required epoch of the target. */
   @IsOptional() @IsEpoch() targetEpoch?: Epoch;

@@ -116,7 +116,7 @@ export interface DecisionRecord {
   serverId: ServerId;
   /** When the choice was made, milliseconds since 1970. */
   decidedAtMs: Integer;
-  /** The choice. */
+  /** The choice and its reasons. */
   decision: Decision;
 }
 export interface DecisionsReply extends PageReply {

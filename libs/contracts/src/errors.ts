@@ -54,7 +54,7 @@ export const ERROR_CODES = {
   GENERATION_CHANGED: final('Redis was restarted or has lost its last changes. Take the job over and reconcile it.'),
   // Routing
   NO_SERVER_AVAILABLE: retryable(
-    'No server of the pool takes leases, or none of those that do meets the constraints; see details.reason.',
+    'No server of the pool both takes leases and meets the constraints; see details.reason.',
     503,
   ),
   SERVERS_FULL: retryable(

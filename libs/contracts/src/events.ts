@@ -50,19 +50,19 @@ interface EventFields<Type extends EventType> {
   sequence: Integer;
 }
 interface JobFields<Type extends EventType> extends EventFields<Type> {
-  /** The job. */
+  /** Id of the job. */
   job: JobId;
 }
 interface RoundFields<Type extends EventType> extends JobFields<Type> {
-  /** The round. */
+  /** Id of the round. */
   roundId: RoundId;
 }
 interface RequestFields<Type extends EventType> extends EventFields<Type> {
-  /** The request. */
+  /** Id of the request. */
   requestId: RequestId;
 }
 interface GroupFields<Type extends EventType> extends RoundFields<Type> {
-  /** The group. */
+  /** Id of the group. */
   groupId: GroupId;
 }
 
@@ -112,7 +112,7 @@ export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
 interface AttemptFields<Type extends EventType> extends RequestFields<Type> {
   /** Round of the attempt. */
   roundId: RoundId;
-  /** The attempt. */
+  /** Id of the attempt. */
   attempt: AttemptId;
   /** When the request became pending, by the clock of Redis, milliseconds since 1970. */
   queuedAtMs?: Integer;
@@ -199,7 +199,7 @@ export interface WeightsCommittedEvent extends WeightsEndedFields<'weights.commi
 export interface WeightsRolledBackEvent extends WeightsEndedFields<'weights.rolled-back'> {}
 
 interface EnginePauseFields<Type extends EventType> extends EventFields<Type> {
-  /** The server. */
+  /** Id of the server. */
   serverId: ServerId;
   /** The change of weights. */
   syncId: string;
@@ -210,7 +210,7 @@ export interface ServerPausedEvent extends EnginePauseFields<'server.paused'> {}
 export interface ServerResumedEvent extends EnginePauseFields<'server.resumed'> {}
 /** The epoch of a server was expired, with its leases and sessions. */
 export interface ServerFencedEvent extends EventFields<'server.fenced'> {
-  /** The server. */
+  /** Id of the server. */
   serverId: ServerId;
   /** The epoch that has ended. */
   epoch: Epoch;
@@ -221,7 +221,7 @@ export interface ServerFencedEvent extends EventFields<'server.fenced'> {
  * Calls of a server got no tokens although the engine answers. The epoch of the server was expired, and the calls move.
  */
 export interface ServerHungEvent extends EventFields<'server.hung'> {
-  /** The server. */
+  /** Id of the server. */
   serverId: ServerId;
   /** The epoch that has ended. */
   epoch: Epoch;

@@ -208,7 +208,7 @@ export class ListSessionsRequest extends ScanRequest {
 }
 /** One session. */
 export interface SessionStatus {
-  /** The session. */
+  /** Id of the session. */
   sessionId: string;
   /** Server of the session; absent until the next lease. */
   serverId?: ServerId;

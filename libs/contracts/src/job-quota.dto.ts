@@ -29,7 +29,7 @@ export interface ConfigureJobReply {
   job: JobId;
   /** Version of the quota, increased by 1 with each change; 0: the defaults. */
   version: Integer;
-  /** The current quota. */
+  /** Quota in force. */
   quota: {
     /** Weight of the job: claims are shared among the jobs with pending requests in proportion to their weights. */
     weight: Integer;

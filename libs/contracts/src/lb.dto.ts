@@ -120,7 +120,7 @@ export interface ReleaseReply {
 }
 /** `lb.release-many` */
 export class ReleaseManyRequest {
-  /** The leases. */
+  /** Leases to release. */
   @IsListOf(() => ReleaseItem, LIMITS.acquiresPerCall, 1) releases!: ReleaseItem[];
 }
 export interface ReleaseManyReply {
@@ -150,7 +150,7 @@ export class LoadBalancerStatusRequest {}
 export interface ServerTotals extends ServerName, Pick<ServerStatus, 'inflight' | 'maxInflight'> {}
 /** Totals of a pool. */
 export interface LoadBalancerStatus {
-  /** The pool. */
+  /** Name of the pool. */
   pool: string;
   /** True while `pool.pause` is in force. */
   paused: boolean;
@@ -185,7 +185,7 @@ export interface LoadBalancerStatus {
 
 /** `lb.finish-session`: forgets the session of a finished trajectory, and releases no leases. Idempotent. */
 export class FinishSessionRequest {
-  /** The session. */
+  /** Id of the session to finish. */
   @IsCorrelationId() sessionId!: string;
 }
 export interface FinishSessionReply {

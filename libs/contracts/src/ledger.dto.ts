@@ -18,9 +18,9 @@ export interface LengthSummary {
 }
 /** Mean and maximum. */
 export interface MeanAndMax {
-  /** The mean. */
+  /** Mean of the values. */
   mean: number;
-  /** The largest. */
+  /** Largest of the values. */
   max: number;
 }
 /** Length and truncation of a part of the trained samples. */
@@ -147,9 +147,9 @@ export class LedgerBounds implements Partial<Record<(typeof LEDGER_BOUNDS)[numbe
 export interface LedgerAlarm {
   /** Name of the bound. */
   bound: (typeof LEDGER_BOUNDS)[number];
-  /** The value now. */
+  /** Current value of what the bound limits. */
   value: number;
-  /** The bound. */
+  /** Most that the value may be. */
   limit: number;
   /** `near`: the value is above 80 % of the bound. */
   state: 'near' | 'over';

@@ -147,7 +147,7 @@ export class PoolSettingsRequest {}
 export interface PoolSettingsReply {
   /** Version of the settings, increased by 1 with each change. */
   version: Integer;
-  /** The settings that were set. All other settings have their defaults. */
+  /** Settings that `pool.configure` has set. All other settings have their defaults. */
   settings: PoolSettings;
   /** The active policy. */
   policy: RoutingPolicy;

@@ -17,7 +17,7 @@ export class KnownPrompt {
  * `prompt.remember`: adds lengths to the prompt memory of the pool; lengths of trained samples are added automatically.
  */
 export class RememberPromptsRequest {
-  /** The prompts. */
+  /** Prompts to remember, with lengths of their samples. */
   @IsListOf(() => KnownPrompt, LIMITS.page, 1) prompts!: KnownPrompt[];
   /**
    * Id of this call, for idempotency: a repeat within 10 minutes adds nothing. Absent: a repeat adds the lengths again.

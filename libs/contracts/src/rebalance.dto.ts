@@ -18,13 +18,13 @@ export type MoveMeans = 'bind' | 'recompute' | 'transfer';
 export interface PlannedMove {
   /** The request to move. */
   requestId: RequestId;
-  /** The running attempt. */
+  /** Id of the running attempt. */
   attempt: AttemptId;
   /** The server on which the request runs. */
   fromServerId: ServerId;
   /** Epoch of `fromServerId`. */
   fromEpoch: Epoch;
-  /** The target server. */
+  /** Id of the target server. */
   toServerId: ServerId;
   /** Epoch of the target server. */
   toEpoch: Epoch;
@@ -224,7 +224,7 @@ export interface MoveTimes {
 
 /** A move of a plan with its state. */
 export interface MoveStatus extends Partial<PlannedMove> {
-  /** The target server. */
+  /** Id of the target server. */
   toServerId: ServerId;
   /** The lease, for a caller that only routes. */
   leaseId?: LeaseId;

@@ -156,7 +156,7 @@ export class GroupSubmission {
 
 /** `round.submit`: submits one page of groups; a known group with the same contents is skipped. */
 export class SubmitGroupsRequest extends RoundRequest {
-  /** The groups. */
+  /** Groups to add to the round. */
   @IsListOf(() => GroupSubmission, LIMITS.groupsPerSubmit, 1) groups!: GroupSubmission[];
 }
 export interface SubmitGroupsReply extends StampedReply {
@@ -176,7 +176,7 @@ export class RoundStatusRequest extends StampedJobRequest {
 }
 /** Why a request failed for good. */
 export interface RequestFailure {
-  /** The request. */
+  /** Id of the request. */
   requestId: RequestId;
   /** Why the last attempt ended. */
   reason: ReturnReason;
@@ -229,7 +229,7 @@ export interface RoundStatus {
   newGroups: Integer;
   /** Groups taken from the long-tail queue. */
   takenGroups: Integer;
-  /** Groups of the round so far, taken and submitted. */
+  /** Groups of the round so far: taken from the long-tail queue, and submitted. */
   roundGroups: Integer;
   /** Groups accepted so far. */
   acceptedGroups: Integer;

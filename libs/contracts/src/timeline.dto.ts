@@ -50,7 +50,7 @@ export interface FrontierCost extends Pick<LedgerSummary, 'offPolicyShare' | 'le
 export interface FrontierStep extends FrontierCost, Pick<RoundStatus, 'roundId' | 'step' | 'kind'> {}
 /** One policy on the recorded samples: means over its steps. */
 export interface FrontierWhatIf extends FrontierCost {
-  /** The policy. */
+  /** Tail policy of this replay. */
   policy: TailPolicyName;
   /** Launched / needed groups; for the policy of the job: of the last round. */
   overProvision: number;

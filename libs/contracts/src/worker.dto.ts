@@ -37,7 +37,7 @@ export interface RegisterWorkerReply {
 
 /** Tokens that a worker receives from one server. Tokens show better than a probe that the engine works. */
 export class ServerSigns {
-  /** The server. */
+  /** Id of the server. */
   @IsId() serverId!: ServerId;
   /** Epoch of the server, as in the leases of the calls. */
   @IsEpoch() epoch!: Epoch;
@@ -132,9 +132,9 @@ export class AbortAttemptsCommand {
    * aborted. `move`: the request is being moved. `expired`: the worker epoch has expired.
    */
   @IsIn(['cut', 'abort', 'move', 'expired']) cause!: 'cut' | 'abort' | 'move' | 'expired';
-  /** The attempts. */
+  /** Attempts to stop. */
   @IsList(LIMITS.page) attempts!: AbortedAttempt[];
-  /** The leases; absent if there are none. */
+  /** Leases to end; absent if there are none. */
   @IsOptional() @IsListOf(() => AbortedLease, LIMITS.page) leases?: AbortedLease[];
 }
 
@@ -151,6 +151,6 @@ export class MoveLeasesCommand {
   @IsEpoch() workerEpoch!: Epoch;
   /** The plan of the moves. */
   @IsId() planId!: string;
-  /** The leases. */
+  /** Leases to move. */
   @IsListOf(() => MovedLease, LIMITS.page) leases!: MovedLease[];
 }

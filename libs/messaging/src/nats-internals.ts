@@ -38,8 +38,8 @@ export function listAddresses(nats: NatsConnection): readonly { hostname: string
 }
 
 /**
- * Lets nats.js dial the next address at once, or only after the wait that its handler returns. nats.js adds that wait
- * to the time of the last dial of the address.
+ * Lets nats.js dial the next address at once (`isAllowed`), or only after the wait of its reconnect handler, which
+ * nats.js counts from `lastConnect` of the address.
  */
 export function allowDial(nats: NatsConnection, isAllowed: boolean): void {
   for (const server of toInternals(nats).protocol.servers.getServers()) server.lastConnect = isAllowed ? 0 : Date.now();

@@ -68,7 +68,7 @@ export class EventReader {
   }
 
   /**
-   * Ends the replay of stored events. Sends the waiting events, then the comment `live`, and from now on new events.
+   * Ends the replay of stored events: sends the waiting events, then the comment line `:live`, then each new event.
    */
   async live(): Promise<void> {
     for (let next = this.waiting?.shift(); next !== undefined; next = this.waiting?.shift()) {

@@ -73,7 +73,7 @@ export class SessionSampling {
       if (!isUsed) this.noneUntilMs = beganMs + RELIED_ON_MS;
       return sampling;
     };
-    // A request without the parameters of its session would be another request: it waits, as for a server.
+    // A request waits until the parameters of its session are read, because its response depends on the parameters.
     return withRetry(read, { deadlineMs: noServerDeadlineMs });
   }
 }

@@ -96,7 +96,7 @@ export class WeightChanges {
       } else if (paused && isOpen(sync)) {
         // The trainer has corrected the version before it resumes the pool.
         await this.endAsConfirmed(sync);
-        // Another call may have begun a change with the same correction meanwhile.
+        // Meanwhile another call may have corrected the version too, and begun the next change.
         continue;
       }
       try {

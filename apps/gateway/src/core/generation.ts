@@ -197,7 +197,7 @@ export class Generation {
     this.reportChange();
   }
 
-  /** Takes the answer of a request that is passed on, unless its pieces were added. */
+  /** Takes the whole answer of a request that is passed on. An answer that was added in pieces stays. */
   passAnswer({ status, contentType, body, isWhole }: Omit<RawAnswer, 'pieces'> & { body: Buffer }): void {
     this.passedAnswer ??= { status, contentType, pieces: [body], isWhole };
   }

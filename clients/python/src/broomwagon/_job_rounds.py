@@ -119,7 +119,7 @@ class JobRounds:
         self.metrics = {}
 
     def _leave(self) -> None:
-        """Forgets the groups of the open step: the next loop begins with its first group."""
+        """Forgets the groups of the open step, so that the next loop begins with the first group."""
         self._is_started = self._is_in_body = False
         self._open.clear()
         self._failed.leave()

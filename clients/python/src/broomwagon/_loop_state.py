@@ -70,12 +70,12 @@ class LoopState:
             self._unchanged = now
 
     def replace(self, value: dict[str, Any], calls: int) -> None:
-        """Sets the state, which knows this number of calls."""
+        """Replaces the state by a value that has the effects of the first `calls` calls."""
         self.value = value
         self._known_calls = calls
 
     def confirm(self, calls: int) -> None:
-        """Notes that the state knows this number of calls, as the loop has confirmed."""
+        """Notes that the state has the effects of the first `calls` calls, as the loop has confirmed."""
         self._known_calls = calls
 
     def known_calls(self, calls: int) -> int:

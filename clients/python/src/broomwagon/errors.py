@@ -148,9 +148,7 @@ class GenerationChanged(BroomwagonError):
 
 
 class NoServerAvailable(BroomwagonError):
-    """No server of the pool takes leases, or none of those that do meets the constraints; see
-    details.reason.
-    """
+    """No server of the pool both takes leases and meets the constraints; see details.reason."""
 
     code = "NO_SERVER_AVAILABLE"
 

@@ -27,10 +27,10 @@ class AbortAttemptsCommand(TypedDict):
     """
 
     attempts: list[AbortedAttempt]
-    """The attempts."""
+    """Attempts to stop."""
 
     leases: NotRequired[list[AbortedLease]]
-    """The leases; absent if there are none."""
+    """Leases to end; absent if there are none."""
 
 
 class AbortRequestsReply(TypedDict):
@@ -392,13 +392,13 @@ class AttemptEndedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     requestId: str
-    """The request."""
+    """Id of the request."""
 
     roundId: str
     """Round of the attempt."""
 
     attempt: str
-    """The attempt."""
+    """Id of the attempt."""
 
     queuedAtMs: NotRequired[int]
     """When the request became pending, by the clock of Redis, milliseconds since 1970."""
@@ -942,7 +942,7 @@ class CompleteRequest(TypedDict):
 
 
 class ConfigureJobReplyQuota(TypedDict):
-    """The current quota."""
+    """Quota in force."""
 
     weight: int
     """Weight of the job: claims are shared among the jobs with pending requests in proportion to their
@@ -963,7 +963,7 @@ class ConfigureJobReply(TypedDict):
     """Version of the quota, increased by 1 with each change; 0: the defaults."""
 
     quota: ConfigureJobReplyQuota
-    """The current quota."""
+    """Quota in force."""
 
     inFlight: int
     """Requests that workers have now."""
@@ -1200,7 +1200,7 @@ class DecisionRecord(TypedDict):
     """When the choice was made, milliseconds since 1970."""
 
     decision: Decision
-    """The choice."""
+    """The choice and its reasons."""
 
 
 class DecisionSnapshotRequest(TypedDict):
@@ -1662,7 +1662,7 @@ class FinishSessionRequest(TypedDict):
     """
 
     sessionId: str
-    """The session."""
+    """Id of the session to finish."""
 
 
 class GetLeaseRequest(TypedDict):
@@ -1782,13 +1782,13 @@ class GroupDroppedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     roundId: str
-    """The round."""
+    """Id of the round."""
 
     groupId: str
-    """The group."""
+    """Id of the group."""
 
     abortId: NotRequired[str]
     """The abort that dropped the group, if an abort did so."""
@@ -1813,13 +1813,13 @@ class GroupFailedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     roundId: str
-    """The round."""
+    """Id of the round."""
 
     groupId: str
-    """The group."""
+    """Id of the group."""
 
     reason: NotRequired[str]
     """Why the sample failed, as in `request.fail`; `lost`: Redis has lost a part of the sample."""
@@ -2029,7 +2029,7 @@ class JobReconciledEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     step: int
     """The step, from 1."""
@@ -2054,7 +2054,7 @@ class JobRestoredEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     tag: str
     """Tag of the snapshot."""
@@ -2107,7 +2107,7 @@ class JobSnapshottedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
 
 class JobStatus(TypedDict):
@@ -2178,7 +2178,7 @@ class JobTakenOverEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
 
 class KnownPrompt(TypedDict):
@@ -2294,10 +2294,10 @@ class LedgerAlarm(TypedDict):
     """Name of the bound."""
 
     value: float
-    """The value now."""
+    """Current value of what the bound limits."""
 
     limit: float
-    """The bound."""
+    """Most that the value may be."""
 
     state: Literal["near", "over"]
     """`near`: the value is above 80 % of the bound."""
@@ -2676,7 +2676,7 @@ class LoadBalancerStatus(TypedDict):
     """Totals of a pool."""
 
     pool: str
-    """The pool."""
+    """Name of the pool."""
 
     paused: bool
     """True while `pool.pause` is in force."""
@@ -2801,13 +2801,13 @@ class LongtailRequeuedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     roundId: str
-    """The round."""
+    """Id of the round."""
 
     groupId: str
-    """The group."""
+    """Id of the group."""
 
 
 class LongtailStats(TypedDict):
@@ -2831,10 +2831,10 @@ class MeanAndMax(TypedDict):
     """Mean and maximum."""
 
     mean: float
-    """The mean."""
+    """Mean of the values."""
 
     max: float
-    """The largest."""
+    """Largest of the values."""
 
 
 class MoveLeasesCommand(TypedDict):
@@ -2854,7 +2854,7 @@ class MoveLeasesCommand(TypedDict):
     """The plan of the moves."""
 
     leases: list[MovedLease]
-    """The leases."""
+    """Leases to move."""
 
 
 class MoveStatus(TypedDict):
@@ -2864,7 +2864,7 @@ class MoveStatus(TypedDict):
     """The request to move."""
 
     attempt: NotRequired[str]
-    """The running attempt."""
+    """Id of the running attempt."""
 
     fromServerId: NotRequired[str]
     """The server on which the request runs."""
@@ -2873,7 +2873,7 @@ class MoveStatus(TypedDict):
     """Epoch of `fromServerId`."""
 
     toServerId: str
-    """The target server."""
+    """Id of the target server."""
 
     toEpoch: NotRequired[str]
     """Epoch of the target server."""
@@ -2931,7 +2931,7 @@ class MovedLease(TypedDict):
     """A lease to move to another server."""
 
     targetServerId: str
-    """The target server."""
+    """Id of the target server."""
 
     targetEpoch: NotRequired[str]
     """Required epoch of the target."""
@@ -3271,7 +3271,7 @@ class PoolSettingsReply(TypedDict):
     """Version of the settings, increased by 1 with each change."""
 
     settings: PoolSettings
-    """The settings that were set. All other settings have their defaults."""
+    """Settings that `pool.configure` has set. All other settings have their defaults."""
 
     policy: RoutingPolicy
     """The active policy."""
@@ -3291,7 +3291,7 @@ class PoolVersion(TypedDict):
     """Version of the settings, increased by 1 with each change."""
 
     settings: PoolSettings
-    """The settings that were set. All other settings have their defaults."""
+    """Settings that `pool.configure` has set. All other settings have their defaults."""
 
     sinceMs: int
     """When the version came into force, milliseconds since 1970."""
@@ -3832,7 +3832,7 @@ class ReleaseManyRequest(TypedDict):
     """`lb.release-many`"""
 
     releases: list[ReleaseItem]
-    """The leases."""
+    """Leases to release."""
 
 
 class ReleaseReply(TypedDict):
@@ -3884,7 +3884,7 @@ class RememberPromptsRequest(TypedDict):
     """
 
     prompts: list[KnownPrompt]
-    """The prompts."""
+    """Prompts to remember, with lengths of their samples."""
 
     rememberId: NotRequired[str]
     """Id of this call, for idempotency: a repeat within 10 minutes adds nothing. Absent: a repeat adds the
@@ -3924,7 +3924,7 @@ class RequestAbortedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     requestId: str
-    """The request."""
+    """Id of the request."""
 
     attempt: str
     """Last attempt of the request."""
@@ -4035,7 +4035,7 @@ class RequestFailure(TypedDict):
     """Why a request failed for good."""
 
     requestId: str
-    """The request."""
+    """Id of the request."""
 
     reason: ReturnReason
     """Why the last attempt ended."""
@@ -4066,13 +4066,13 @@ class RequestFinishedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     requestId: str
-    """The request."""
+    """Id of the request."""
 
     roundId: str
     """Round of the attempt."""
 
     attempt: str
-    """The attempt."""
+    """Id of the attempt."""
 
     queuedAtMs: NotRequired[int]
     """When the request became pending, by the clock of Redis, milliseconds since 1970."""
@@ -4109,7 +4109,7 @@ class RequestLostEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     requestId: str
-    """The request."""
+    """Id of the request."""
 
 
 class RequestSegmentsReply(TypedDict):
@@ -4382,10 +4382,10 @@ class RoundCancelledEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     roundId: str
-    """The round."""
+    """Id of the round."""
 
     step: int
     """Training step of the round, from 1. Another round will train this step."""
@@ -4419,10 +4419,10 @@ class RoundClosedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     roundId: str
-    """The round."""
+    """Id of the round."""
 
     trainedGroups: int
     """Groups that were trained."""
@@ -4450,10 +4450,10 @@ class RoundCompletedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     roundId: str
-    """The round."""
+    """Id of the round."""
 
     reason: CompletedReason
     """Why the round was completed."""
@@ -4490,10 +4490,10 @@ class RoundOpenedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     roundId: str
-    """The round."""
+    """Id of the round."""
 
     policy: TailPolicyName
     """Tail policy of the round."""
@@ -4521,13 +4521,13 @@ class RoundProgressedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     roundId: str
-    """The round."""
+    """Id of the round."""
 
     groupId: str
-    """The group."""
+    """Id of the group."""
 
 
 class RoundResultsReply(TypedDict):
@@ -4600,10 +4600,10 @@ class RoundSettledEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     roundId: str
-    """The round."""
+    """Id of the round."""
 
 
 class RoundStatus(TypedDict):
@@ -4640,7 +4640,7 @@ class RoundStatus(TypedDict):
     """Groups taken from the long-tail queue."""
 
     roundGroups: int
-    """Groups of the round so far, taken and submitted."""
+    """Groups of the round so far: taken from the long-tail queue, and submitted."""
 
     acceptedGroups: int
     """Groups accepted so far."""
@@ -4754,10 +4754,10 @@ class RoundSubmittedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     job: str
-    """The job."""
+    """Id of the job."""
 
     roundId: str
-    """The round."""
+    """Id of the round."""
 
     groups: int
     """Groups that were added."""
@@ -5051,7 +5051,7 @@ class ServerFencedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     serverId: str
-    """The server."""
+    """Id of the server."""
 
     epoch: str
     """The epoch that has ended."""
@@ -5111,7 +5111,7 @@ class ServerHungEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     serverId: str
-    """The server."""
+    """Id of the server."""
 
     epoch: str
     """The epoch that has ended."""
@@ -5160,7 +5160,7 @@ class ServerPausedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     serverId: str
-    """The server."""
+    """Id of the server."""
 
     syncId: str
     """The change of weights."""
@@ -5182,7 +5182,7 @@ class ServerResumedEvent(TypedDict):
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
     serverId: str
-    """The server."""
+    """Id of the server."""
 
     syncId: str
     """The change of weights."""
@@ -5194,7 +5194,7 @@ class ServerSigns(TypedDict):
     """
 
     serverId: str
-    """The server."""
+    """Id of the server."""
 
     epoch: str
     """Epoch of the server, as in the leases of the calls."""
@@ -5335,7 +5335,7 @@ class SessionStatus(TypedDict):
     """One session."""
 
     sessionId: str
-    """The session."""
+    """Id of the session."""
 
     serverId: NotRequired[str]
     """Server of the session; absent until the next lease."""
@@ -5514,7 +5514,7 @@ class SubmitGroupsRequest(TypedDict):
     """Id of a round of a job, chosen by its trainer."""
 
     groups: list[GroupSubmission]
-    """The groups."""
+    """Groups to add to the round."""
 
 
 class SyncWorkerReply(TypedDict):
@@ -5826,7 +5826,7 @@ class WantedMove(TypedDict):
     """A requested move, with either `requestId` or `leaseId`."""
 
     targetServerId: str
-    """The target server."""
+    """Id of the target server."""
 
     targetEpoch: NotRequired[str]
     """Required epoch of the target."""

@@ -10,8 +10,8 @@ const RENAMED: Partial<Record<EngineDialect, Record<string, string>>> = {
 };
 
 /**
- * Fields of the caller as the engine takes them. A caller that speaks another dialect than the engine has sampling
- * parameters in another place, or under another name.
+ * Translates the fields of a caller for the engine, which may speak another dialect: then sampling parameters move to
+ * another place, or get another name.
  * @throws BroomwagonError ENGINE_REJECTED with the field, if only engines of another dialect take the field
  */
 export function toDialect(dialect: EngineDialect, fields: NonNullable<Prompt['engineFields']>): Fields {

@@ -7,7 +7,7 @@ export function weightNumber(said: unknown): number | undefined {
   return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;
 }
 
-/** Whether a version is at least the wanted release; a version without release numbers (a build from source) is new. */
+/** Whether a version is the wanted release or later. A build from source has no release number and counts as later. */
 export function isAtLeast(version: string, wanted: number[]): boolean {
   const match = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version);
   if (!match) return true;

@@ -2,7 +2,7 @@ import { binTokens, lengthBin } from '../ledger/length-bins';
 
 /** A trained group as a job keeps it for `auto`. */
 export interface RecordedGroup {
-  /** Lengths of the samples, tokens; each length is the middle of a bin. */
+  /** Lengths of the samples, tokens, each rounded to the middle of a bin of the stored histogram. */
   lengths: number[];
   /**
    * When the group was accepted, milliseconds since the round was opened; undefined if the group was started in an

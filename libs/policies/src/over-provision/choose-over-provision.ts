@@ -41,9 +41,9 @@ export function overProvisionFor(tailShare: number, neededGroups: number, safety
 }
 
 /**
- * Chooses the over-provision e of a domain, by the knee with the least mean time of a round. With a knee, 1 / (e - 1)
- * short rounds fill the queue for one long round. The over-provision changes by at most 1/16 a step, is at most 1.75,
- * and fits into the KV caches.
+ * Chooses the over-provision e of a domain: tries knees (lengths at which a short round ends), and takes the knee whose
+ * rounds have the least mean time when 1 / (e - 1) short rounds fill the queue for one long round. The over-provision
+ * changes by at most 1/16 a step, is at most 1.75, and fits into the KV caches.
  */
 export function chooseOverProvision(input: OverProvisionInput): { overProvision: number; why: OverProvisionWhy } {
   const { shares, groups, censoredGroups, longest } = tailShares(input.lengths);

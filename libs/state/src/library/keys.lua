@@ -6,9 +6,11 @@ local NAMES = {
   -- hash: schemaVersion, clockMs, clockAheadMs, leaseSequence, generation, enginesOf (weights/paused-engines.lua),
   -- samplingSinceMs: when a session got sampling parameters for the first time; ...
   meta = 'meta',
-  -- hash: settings of pool.configure, `paused`, `pausedUntilMs`; `syncing`: target version of the change of weights
-  -- that is under way; weightsBeganMs: the start of the latest change of weights; weightsUnknownBeforeMs: servers that
-  -- were last reported before this time have unknown weights (weights/weight-clock.lua)
+  -- hash: the settings of pool.configure, and
+  -- paused, pausedUntilMs   only while the pool is paused
+  -- syncing                 target version of the change of weights that is under way
+  -- weightsBeganMs          start of the latest change of weights
+  -- weightsUnknownBeforeMs  servers whose last report is older have unknown weights (weights/weight-clock.lua)
   settings = 'settings',
   settingsHistory = 'settings:history', -- list: the last versions of the settings, latest first, JSON
   -- servers (load-balancer)

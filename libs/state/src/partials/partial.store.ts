@@ -13,7 +13,7 @@ export class PartialStore {
     private readonly keyPrefix: string,
   ) {}
 
-  /** @param partial JSON @param expiresMs time until it is removed @throws BroomwagonError UNAVAILABLE */
+  /** @param partial JSON @param expiresMs time until the partial is removed @throws BroomwagonError UNAVAILABLE */
   async save(pool: string, identity: string, partial: string, expiresMs: number): Promise<void> {
     await awaitAnswer(this.redis.set(this.buildKey(pool, identity), partial, 'PX', expiresMs));
   }

@@ -23,7 +23,7 @@ function Settings.pause_reason(tx)
   return settings.paused == '1' and 'paused' or nil
 end
 
--- False while the pool is paused, or has as many leases as `poolMaxInflight` allows.
+-- Whether the pool may give a lease: the pool is not paused and has fewer leases than `poolMaxInflight`.
 function Settings.takes_leases(tx)
   if Settings.pause_reason(tx) then return false end
   local most = tx.settings.poolMaxInflight

@@ -74,7 +74,7 @@ end
 -- Bin of the ledger that counts a request which was cut with its tokens; nil for other requests.
 function Request.read_open_bin(tx, request) return redis.call('HGET', tx.key:request(request.id), 'openBin') or nil end
 
--- The request of these two functions may be malformed: they return an error of Redis.
+-- `count_broken_end` and `try_read_attempt` return an error of Redis for a malformed request.
 function Request.count_broken_end(tx, id) return redis.pcall('HINCRBY', tx.key:request(id), 'brokenEnds', 1) end
 function Request.try_read_attempt(tx, id) return redis.pcall('HGET', tx.key:request(id), 'attempt') end
 

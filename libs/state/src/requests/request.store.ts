@@ -57,7 +57,7 @@ export type CompleteArgs = Omit<CompleteRequest, 'segment'> &
     stamp?: string;
   };
 export interface CompleteAnswer extends CompleteReply, MoveTimesAnswer, Pick<Claim, 'job' | 'roundId'> {
-  /** Attempts for surplus samples of the group, to stop. */
+  /** Attempts that must stop, because their group has all its samples. */
   aborts: AttemptFence[];
   /** A job that could give out no requests can again, so parked claims may be granted. */
   madeRoom: boolean;
@@ -72,7 +72,7 @@ export type FailArgs = Omit<FailRequest, 'segment'> &
     deadlineMs?: number;
   };
 export interface FailAnswer extends FailReply, MoveTimesAnswer, Pick<Claim, 'job' | 'roundId'> {
-  /** Attempts for other samples of a group that has failed, to stop. */
+  /** Attempts that must stop, because their group has failed. */
   aborts: AttemptFence[];
   /** True when this call completed the round, with fewer groups. */
   roundCompleted: boolean;

@@ -13,8 +13,8 @@ function WorkerFence.live_epoch(tx, worker_id)
   return nil, Reply.fail('WORKER_NOT_FOUND', 'The worker ' .. worker_id .. ' has no live epoch', 'workerId')
 end
 
--- The error for an epoch that is not current: code, message and field. A worker id that was never registered, or not
--- for a day, gets another error than an expired epoch: it may be misspelt, or Redis is new.
+-- The error for an epoch that is not current: code, message and field. A worker id without a registration in the last
+-- day gets another error than an expired epoch, because the id may be misspelt, or Redis is new.
 function WorkerFence.expired_worker(tx, worker_id)
   if redis.call('EXISTS', tx.key:worker(worker_id), tx.key:formerWorker(worker_id)) > 0 then
     return 'FENCED', 'The worker epoch has expired; register again', 'workerEpoch'
