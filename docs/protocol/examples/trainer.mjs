@@ -324,10 +324,10 @@ async function trainStep() {
   return true;
 }
 
-/** Whether Redis has lost changes. A payload may also be missing because of another trainer, which the status shows. */
+/** Whether Redis has lost changes, and with them perhaps a payload or the round: the status of the round says so. */
 async function hasLost({ code }) {
   if (code === 'GENERATION_CHANGED' || code === 'ROUND_MISMATCH') return true;
-  if (code !== 'PAYLOAD_NOT_FOUND') return false;
+  if (code === undefined) return false;
   return call('round.status', { job, trainerEpoch }).then(
     () => false,
     (cause) => cause.code === 'GENERATION_CHANGED',
