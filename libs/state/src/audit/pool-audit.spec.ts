@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openTestStore } from '../routing/routing-store.fixture';
 import { FunctionRunner } from '../library/function-runner';
+import { WeightStore } from '../weights/weight.store';
 import { PoolAudit } from './pool-audit';
 
 let test: ReturnType<typeof openTestStore>;
@@ -76,6 +77,42 @@ it('finds nothing wrong while expired leases are being returned', async () => {
   expect((await audit.run(test.pool)).findings).toEqual([]);
   await test.sweep();
   expect((await audit.run(test.pool)).findings).toEqual([]);
+});
+
+describe('weights that changed', () => {
+  const NEWER = 2;
+  let weights: WeightStore;
+  const sync = { syncId: 'sync', version: NEWER };
+  const begin = () => weights.begin(test.pool, { ...sync, mode: 'keep', deadlineMs: 60_000 });
+  const verdict = async () => {
+    const { findings, unproven } = await audit.run(test.pool);
+    return { findings, unproven };
+  };
+  beforeEach(async () => {
+    weights = new WeightStore(runner);
+    await pool();
+    await test.configure({ requiredWeightVersion: 0 });
+  });
+
+  it('are no fault of a server that the load-balancer has yet to score by them', async () => {
+    await begin();
+    await test.servers.update(test.pool, { serverId: 'b:1', weightVersion: NEWER });
+    await weights.end(test.pool, { syncId: sync.syncId, outcome: 'rolled-back', reason: 'asked' });
+    expect(await verdict()).toEqual({ findings: [], unproven: ['place of server b:1'] });
+    const { version } = await test.pools.settings(test.pool);
+    for await (const _ of test.servers.pages('rescore', test.pool));
+    await test.pools.finish(test.pool, version);
+    expect(await verdict()).toEqual({ findings: [], unproven: [] });
+    await test.redis.sadd(key('servers:usable'), 'b:1');
+    expect(listChecks((await verdict()).findings)).toEqual(['server-usable']);
+  });
+
+  it('are no fault of a server that had the new ones before the change', async () => {
+    await test.servers.update(test.pool, { serverId: 'b:1', weightVersion: NEWER });
+    expect(await verdict()).toEqual({ findings: [], unproven: [] });
+    await begin();
+    expect(await verdict()).toEqual({ findings: [], unproven: ['place of server b:1'] });
+  });
 });
 
 /** A damage by name, the function that does it, and the checks that fail. Repair must mend it from the leases. */

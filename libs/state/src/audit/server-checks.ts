@@ -10,6 +10,8 @@ interface ServerView {
   isListedUsable: boolean;
   isRightPlace: boolean;
   isIndexed: boolean;
+  /** The indexes follow the settings and weights of the pool. */
+  isScored: boolean;
   /** Absent for a server in slow start. */
   hasRoom?: boolean;
 }
@@ -24,7 +26,9 @@ export async function checkServers(look: PoolLook): Promise<Map<string, number>>
   const loads = new Map<string, number>();
   await look.checkEach<ServerView>(look.names('servers', 'ZSCAN'), 'server', (id, server) => {
     loads.set(id, server.load);
-    return compareServer(server, id);
+    const { found, isUnproven } = compareServer(server, id);
+    if (isUnproven) look.unproven.push(`place of server ${id}`);
+    return found;
   });
   const detail = 'names a missing server';
   const reads = (id: string) => [['HEXISTS', 'serverRecords', id] as const];
@@ -37,16 +41,18 @@ export async function checkServers(look: PoolLook): Promise<Map<string, number>>
   return loads;
 }
 
-function compareServer(server: ServerView, where: string): Discrepancy[] {
-  const { state, load, score, hasRoom } = server;
+/** @returns `isUnproven`: the server is not where the settings want it, and the load-balancer has yet to move it */
+function compareServer(server: ServerView, where: string): { found: Discrepancy[]; isUnproven: boolean } {
+  const { state, load, score, hasRoom, isScored } = server;
   const detail = `${state}, ${load} leases, score ${score === false ? 'none' : score}`;
-  const found: Discrepancy[] = [];
-  const expect = (isRight: boolean, check: string, step: string) => {
-    if (!isRight) found.push({ check, where, detail, steps: [[step, where]] });
+  const misplaced: Discrepancy[] = [];
+  const expect = (isRight: boolean, check: string) => {
+    if (!isRight) misplaced.push({ check, where, detail, steps: [['publish', where]] });
   };
-  expect(server.isIndexed, 'server-index', 'index');
-  expect(server.isUsable === server.isListedUsable, 'server-usable', 'publish');
-  expect(hasRoom === undefined || hasRoom === (score !== false), 'server-eligible', 'publish');
-  expect(server.isRightPlace, 'server-score', 'publish');
-  return found;
+  expect(server.isUsable === server.isListedUsable, 'server-usable');
+  expect(hasRoom === undefined || hasRoom === (score !== false), 'server-eligible');
+  expect(server.isRightPlace, 'server-score');
+  const found = isScored ? misplaced : [];
+  if (!server.isIndexed) found.push({ check: 'server-index', where, detail, steps: [['index', where]] });
+  return { found, isUnproven: !isScored && misplaced.length > 0 };
 }

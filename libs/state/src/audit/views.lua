@@ -58,7 +58,8 @@ function VIEWS.request_list(tx, request_id)
 end
 
 -- A server as transitions see it. `hasRoom` is absent in slow start, when the room grows with time and the index
--- follows later.
+-- follows later. `isScored`: the indexes follow the settings. A change of the settings or weights acts at once, and the
+-- load-balancer scores every server later (servers/rescore).
 function VIEWS.server(tx, id)
   tx.now = tonumber(redis.call('HGET', tx.key.meta, 'clockMs') or 0) -- indexes follow transitions, not time
   local server = Servers.get(tx, id)
@@ -74,6 +75,7 @@ function VIEWS.server(tx, id)
     load = server.load, state = Servers.shown_state(tx, server), score = score,
     isUsable = Servers.is_usable(tx, server), isListedUsable = has(tx.key.usableServers, id),
     isRightPlace = not score or not has_fixed_place or tonumber(score) == Scores.place_of(tx, server, tx.policy),
+    isScored = not tx.settings.syncing and tx.settings.version == tx.settings.scoredVersion,
     isIndexed = is_indexed and has(tx.key.serverVersionEntries, index_entries[1])
       and redis.call('HGET', tx.key.serverIndexEntries, id) == table.concat(index_entries, '\n'),
   }
