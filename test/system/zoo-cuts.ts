@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { EngineDialect, OperationName, ReplyOf, RequestOf } from '@broomwagon/contracts';
+import type { EngineDialect, OperationName, ReplyOf, RequestOf, WeightSyncMode } from '@broomwagon/contracts';
 import { expect } from 'vitest';
 import type { GatewayBench } from './gateway-bench';
 
@@ -19,6 +19,8 @@ export interface ZooCut {
   headers?: Record<string, string>;
   /** Whether the response ends at the cut. */
   ends?: 'abort' | 'nothing';
+  /** The response stays on its engine: unless the engine fails, it is sent once. */
+  isUncut?: true;
   /** Cuts the response; the engines generate nothing meanwhile. */
   cut: (context: CutContext) => Promise<void>;
   /** Lets the response continue. */
@@ -66,6 +68,28 @@ const createPause = (dialect: 'vllm' | 'sglang'): ZooCut => ({
   resume: (context) => steer(context, PAUSES[dialect].resume),
 });
 
+/**
+ * Change of weights. In mode `abort` the response is cut and continued; in mode `keep` it continues on its engine, which
+ * pauses until the end of the change; in mode `wait` the change ends after the response.
+ */
+const changeWeights = (mode: WeightSyncMode): ZooCut => ({
+  name: `a change of weights in mode ${mode}`,
+  ...(mode === 'abort' ? {} : { isUncut: true }),
+  cut: async (context) => {
+    events += 1;
+    const version = (await readVersion(context)) + 1;
+    const waitMs = mode === 'keep' ? undefined : 0;
+    await call(context, 'weights.begin', { syncId: `sync-${events}`, version, mode, waitMs });
+  },
+  resume: async (context) => {
+    const readSync = async () => (await call(context, 'weights.status', {})).sync!;
+    if (mode !== 'keep') await expect.poll(async () => (await readSync()).running).toBe(0);
+    const { syncId, version: weightVersion } = await readSync();
+    for (const serverId of SERVERS) await call(context, 'server.update', { serverId, weightVersion });
+    await call(context, 'weights.commit', { syncId });
+  },
+});
+
 export const ZOO_CUTS: readonly ZooCut[] = [
   {
     name: 'a drain of the server',
@@ -93,21 +117,9 @@ export const ZOO_CUTS: readonly ZooCut[] = [
       if (moves.length > 0) await call(context, 'rebalance.execute', { planId: randomUUID(), moves });
     },
   },
-  {
-    name: 'a change of weights',
-    cut: async (context) => {
-      events += 1;
-      const version = (await readVersion(context)) + 1;
-      await call(context, 'weights.begin', { syncId: `sync-${events}`, version, mode: 'abort', waitMs: 0 });
-    },
-    resume: async (context) => {
-      const readSync = async () => (await call(context, 'weights.status', {})).sync!;
-      await expect.poll(async () => (await readSync()).running).toBe(0);
-      const { syncId, version: weightVersion } = await readSync();
-      for (const serverId of SERVERS) await call(context, 'server.update', { serverId, weightVersion });
-      await call(context, 'weights.commit', { syncId });
-    },
-  },
+  changeWeights('abort'),
+  changeWeights('keep'),
+  changeWeights('wait'),
   createPause('vllm'),
   createPause('sglang'),
   {
