@@ -1,5 +1,6 @@
 import { type BeginWeightsRequest, type WeightSync } from '@broomwagon/contracts';
-import { attemptNumber } from '@broomwagon/testing';
+import { connectRedis } from '@broomwagon/state';
+import { attemptNumber, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { setFailpoints } from '../libs/platform/src/failpoint';
 import { liveRows, ServiceBench } from './system/service-bench';
@@ -133,6 +134,29 @@ describe('a change of weights with a real worker and engine', () => {
     expect(servers).toMatchObject([{ state: 'quarantined', weightsUnknown: true, confirmed: false }]);
     expect(liveRows(await bench.engineState())).toEqual([]);
     await bench.register({ weightVersion: 0 });
+    await bench.running(2);
+  });
+
+  it('ends a change again, as its caller was told, when Redis has lost the end', async () => {
+    await bench.register();
+    await bench.submit(1);
+    await bench.startWorker();
+    await bench.running(2);
+    await begin({ deadlineMs: 600_000 });
+    await bench.register({ weightVersion: 1 });
+    const redis = connectRedis({ url: testRedisUrl() });
+    try {
+      const toKey = (name: string): string => `${bench.prefix}:{${bench.pool}}:${name}`;
+      const keys = ['settings', 'weights:sync'].map(toKey);
+      const before = await Promise.all(keys.map((key) => redis.dumpBuffer(key)));
+      await commit();
+      await redis.del(toKey('weights:ended:sync'), toKey('weights'));
+      for (const [index, key] of keys.entries()) await redis.restore(key, 0, before[index]!, 'REPLACE');
+    } finally {
+      redis.disconnect();
+    }
+    const readSync = async () => (await bench.client.call(bench.pool, 'weights.status', { syncId: 'sync' })).sync;
+    await expect.poll(readSync).toMatchObject({ state: 'committed', reason: 'asked' });
     await bench.running(2);
   });
 

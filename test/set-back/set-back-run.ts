@@ -61,6 +61,7 @@ export async function runSetBack(
         isKnown = !hasEnded;
         if (condition.victim === 'is killed') victim?.kill();
         else victim?.resume();
+        await victim?.endAgain();
       }
       const { held, error } = await training;
       const lost = `lost ${(lostMs / 1_000).toFixed(1)} s`;
@@ -84,7 +85,8 @@ class Victim {
   /** The calls that lead to the failpoint. */
   provoking: Promise<unknown> | undefined;
   private process: ManagedProcess | undefined;
-  private provocations = 0;
+  private provocations: Provocations | undefined;
+  private runs = 0;
 
   constructor(
     private readonly stand: SetBackSystem,
@@ -104,13 +106,18 @@ class Victim {
     const FAILPOINTS = `${this.failpoint}=stop@1`;
     this.process ??= await this.stand.system.startApp(app, `${app}-failing-${runs}`, { FAILPOINTS }, isStopped);
     // Changes of the provocations may be lost with Redis; their calls then fail.
-    const provocations = new Provocations(this.stand.system, `${runs}-${++this.provocations}`);
-    this.provoking = provocations.provoke(this.failpoint).catch(() => undefined);
+    this.provocations = new Provocations(this.stand.system, `${runs}-${++this.runs}`);
+    this.provoking = this.provocations.provoke(this.failpoint).catch(() => undefined);
     await waitUntil(() => ended || this.stopped, { what: this.failpoint, timeoutMs: TRAINER_DEADLINE_MS });
   }
 
   resume(): void {
     this.process?.resume();
+  }
+
+  /** Ends again what Redis may have lost of the calls that led to the failpoint, as their caller does. */
+  async endAgain(): Promise<void> {
+    await this.provocations?.endAgain();
   }
 
   kill(): void {

@@ -1,7 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isBroomwagonError } from '@broomwagon/contracts';
 import { expect } from 'vitest';
 import type { TestSystem } from './test-system';
+
+/**
+ * Deadline of a change of weights: longer than any data set, since after the deadline nobody would report the weights of
+ * the servers, and they would take no requests.
+ */
+const CHANGE_DEADLINE_MS = 600_000;
 
 const APP_OF: Record<string, string> = { coordinator: 'trainer-coordinator' };
 
@@ -24,6 +31,9 @@ export function toApp(failpoint: string): string {
 
 /** Calls that lead an application to failpoints which a data set alone does not visit. They change no data set. */
 export class Provocations {
+  /** Changes of weights that were begun and ended. */
+  private readonly changes: string[] = [];
+
   /** @param run part of all ids, different for each run */
   constructor(
     private readonly system: TestSystem,
@@ -60,11 +70,20 @@ export class Provocations {
     return Promise.resolve();
   }
 
+  /** Ends changes of weights again, of which Redis may have lost the end: the pool would grant nothing any more. */
+  async endAgain(): Promise<void> {
+    for (const syncId of this.changes) {
+      await this.system.call('weights.commit', { syncId }).catch((error: unknown) => {
+        if (!isBroomwagonError(error) || error.retryable) throw error;
+      });
+    }
+  }
+
   /** Changes the weights to the version that the engines have: running requests are stopped, and continued. */
   private async changeWeights(calls: readonly string[]): Promise<void> {
     for (const syncId of calls) {
-      await this.system.call('weights.begin', { syncId, version: 0, mode: 'abort', waitMs: 5_000, deadlineMs: 10_000 });
-      await this.system.call('weights.commit', { syncId });
+      await this.beginChange(syncId);
+      await this.commitChange(syncId);
     }
   }
 
@@ -75,12 +94,24 @@ export class Provocations {
       return (servers ?? []).filter((server) => server.paused).length;
     };
     for (const syncId of calls) {
-      const begin = { syncId, version: 0, mode: 'abort' as const, waitMs: 5_000, deadlineMs: 30_000 };
-      await this.system.call('weights.begin', begin);
-      await expect.poll(paused).toBeGreaterThan(0);
-      await this.system.call('weights.commit', { syncId });
+      await this.beginChange(syncId);
+      try {
+        await expect.poll(paused).toBeGreaterThan(0);
+      } finally {
+        await this.commitChange(syncId);
+      }
       await expect.poll(paused).toBe(0);
     }
+  }
+
+  private async beginChange(syncId: string): Promise<void> {
+    const change = { syncId, version: 0, mode: 'abort', waitMs: 5_000, deadlineMs: CHANGE_DEADLINE_MS } as const;
+    await this.system.call('weights.begin', change);
+  }
+
+  private async commitChange(syncId: string): Promise<void> {
+    this.changes.push(syncId);
+    await this.system.call('weights.commit', { syncId });
   }
 
   /** A job of its own, of which nothing runs: its groups, two pages of them, are given up and taken again. */

@@ -125,6 +125,7 @@ export class ReferenceRun {
         sink,
         meter: this.meter(),
         setWeightVersion: (version, trainer) => system.fleet.setWeightVersion(version, trainer),
+        repeatWeights: (job, trainerEpoch) => system.fleet.repeatWeights(job, trainerEpoch),
         onStatus: (status) => {
           choices.add(status);
           this.show(policy.name, steps, status);

@@ -10,7 +10,7 @@ import {
   type WeightSyncReply,
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { PoolDirectory, WeightStore, type DueWork } from '@broomwagon/state';
+import { PoolDirectory, WeightStore, type DueWork, type EndSyncArgs } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../grants/grant.service';
@@ -28,6 +28,8 @@ const LONGEST_LOOK_MS = 100;
 export class WeightSyncService {
   private readonly logger = new Logger(WeightSyncService.name);
   private readonly stoppedAtMs = new Map<PoolName, number>();
+  /** The change of each pool that this replica has ended last, and told its caller so. Redis may lose the end. */
+  private readonly ended = new Map<PoolName, Pick<EndSyncArgs, 'syncId' | 'outcome' | 'reason'>>();
 
   constructor(
     private readonly weights: WeightStore,
@@ -62,8 +64,9 @@ export class WeightSyncService {
     { syncId, trainerEpoch, stamp }: CommitWeightsRequest | RollbackWeightsRequest,
     outcome: 'committed' | 'rolled-back',
   ): Promise<WeightSyncReply> {
-    const args = { syncId, outcome, reason: 'asked', trainerEpoch, stamp } as const;
-    const sync = await this.weights.end(pool, args);
+    const ended = { syncId, outcome, reason: 'asked' } as const;
+    const sync = await this.weights.end(pool, { trainerEpoch, stamp, ...ended });
+    this.ended.set(pool, ended);
     await failpoint('coordinator.weights.after-end');
     // Only claims are granted here: the load-balancer checks its parked acquires every 100 ms.
     this.grants.soon(pool);
@@ -87,7 +90,8 @@ export class WeightSyncService {
 
   /**
    * Continues a change. Repeats the commands to holders until all requests that must stop have stopped. Rolls the
-   * change back after its deadline, also when the trainer is gone. All replicas may do so at once.
+   * change back after its deadline, also when the trainer is gone. Ends a change again whose end Redis has lost. All
+   * replicas may do so at once.
    * @throws BroomwagonError UNAVAILABLE
    */
   @PagedWork({ order: 100, isDue: () => true })
@@ -116,12 +120,21 @@ export class WeightSyncService {
   }
 
   private async isOver(pool: PoolName, syncId: string): Promise<boolean> {
+    const lost = this.ended.get(pool);
     try {
-      const { state, version } = await this.weights.rollbackOverdue(pool, syncId);
+      const isLost = lost?.syncId === syncId;
+      const { state, version } = await (isLost
+        ? this.weights.end(pool, lost)
+        : this.weights.rollbackOverdue(pool, syncId));
       if (state === 'begun') return false;
-      this.logger.warn({ pool, syncId, version }, 'A change of weights was not committed in time and was rolled back');
+      const message = isLost
+        ? 'Redis had lost the end of a change of weights: it was ended again'
+        : 'A change of weights was not committed in time and was rolled back';
+      this.logger.warn({ pool, syncId, version, state }, message);
       this.grants.soon(pool);
     } catch (error) {
+      // Requests that ran before the lost end run again.
+      if (isBroomwagonError(error, 'WEIGHTS_NOT_QUIESCED')) return false;
       // The change was committed between the two reads.
       if (!isBroomwagonError(error) || error.retryable) throw error;
     }

@@ -23,6 +23,7 @@ from .results import Group
 
 if TYPE_CHECKING:
     from .protocol import TailPolicy
+    from .weights import Weights
 
 T = TypeVar("T")
 Loop = weakref.ref[AsyncGenerator[Group, None]]
@@ -37,8 +38,9 @@ class JobRounds:
     #: Numbers of the last round, with the names that trainers plot.
     metrics: dict[str, float]
 
-    def __init__(self, connection: Connection, job: str, on_failed: OnFailed) -> None:
+    def __init__(self, connection: Connection, job: str, weights: Weights, on_failed: OnFailed) -> None:
         self._job = Job(connection, job)
+        self._weights = weights
         self._payloads = Payloads(connection)
         self._failed = FailedGroups(job, on_failed)
         self._prompts = PromptSource()
@@ -84,7 +86,9 @@ class JobRounds:
     async def _take_over(self) -> None:
         self._round, unknown, submitted = await self._job.take_over(self._prompts.submitted())
         self._prompts.put_back(unknown)
-        if not self._has_position:
+        if self._has_position:
+            await self._weights._repeat(self._job.name, self._job.epoch)
+        else:
             self._prompts.skip(submitted, await self._job.count_open() if submitted else 0)
         self._has_position = self._is_started = True
 

@@ -82,6 +82,7 @@ class Client:
         self._connection: Connection | None = None
         self._session: Session | None = None
         self._leases: Leases | None = None
+        self._weights: Weights | None = None
 
     async def __aenter__(self) -> Client:
         await self.connect()
@@ -115,6 +116,7 @@ class Client:
         )
         self._session = Session(connection, worker_id, self._worker_ttl, self._unclaimed_after)
         self._leases = Leases(connection, self._session)
+        self._weights = Weights(connection)
 
     async def close(self) -> None:
         """Waits up to 10 seconds for the releases, deregisters the worker, and closes the connection. A cancellation
@@ -264,6 +266,7 @@ class Client:
         return Rollout(
             self._connected,
             job,
+            weights=self.weights,
             groups=check_count("groups", groups),
             samples=check_samples(samples),
             max_tokens=check_count("max_tokens", max_tokens),
@@ -305,7 +308,8 @@ class Client:
     @property
     def weights(self) -> Weights:
         """The change of weights of the engines of the pool, for its trainer."""
-        return Weights(self._connected)
+        assert self._connected and self._weights
+        return self._weights
 
     async def finish_session(self, session_id: str) -> None:
         """Forgets the server of a trajectory that has ended."""

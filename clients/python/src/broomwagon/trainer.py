@@ -24,6 +24,7 @@ from .results import Failure, Group
 
 if TYPE_CHECKING:
     from .protocol import AbortScope, SamplingParameters, TailPolicy, TailPolicyName
+    from .weights import Weights
 
 logger = logging.getLogger("broomwagon")
 
@@ -40,6 +41,7 @@ class Rollout(JobRounds):
         connection: Connection,
         job: str,
         *,
+        weights: Weights,
         groups: int,
         samples: int,
         max_tokens: int,
@@ -53,7 +55,7 @@ class Rollout(JobRounds):
         on_failed: OnFailed,
         progress: bool,
     ) -> None:
-        super().__init__(connection, job, on_failed)
+        super().__init__(connection, job, weights, on_failed)
         self._groups = groups
         self._round_options = given_fields(
             abortScope=abort_scope,

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
+from . import errors
 from ._arguments import check_count, check_number, given_fields
 from ._connection import Connection
 
 if TYPE_CHECKING:
     from .protocol import WeightsStatusReply, WeightSyncMode, WeightSyncReply
+
+
+@dataclass
+class _Change:
+    """A change of weights: the body of its begin, the servers that were reported, and the operation that ended it."""
+
+    body: dict[str, Any]
+    reported: list[str] = field(default_factory=list)
+    end: str | None = None
 
 
 class Weights:
@@ -19,6 +31,8 @@ class Weights:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        #: The last change of this client, which its trainer repeats after Redis was set back.
+        self._change: _Change | None = None
 
     async def begin(
         self,
@@ -52,7 +66,10 @@ class Weights:
         }
         if mode != "keep":
             body["waitMs"] = round(1000 * check_number("wait", wait))
-        return cast("WeightSyncReply", await self._connection.call("weights.begin", body))
+        reply = cast("WeightSyncReply", await self._connection.call("weights.begin", body))
+        if self._change is None or self._change.body["syncId"] != body["syncId"]:
+            self._change = _Change(body)
+        return reply
 
     async def report(self, version: int, servers: Iterable[str] | None = None) -> list[str]:
         """Reports that engines have these weights.
@@ -68,6 +85,8 @@ class Weights:
             reply = await self._connection.call("server.update", body)
             if reply.get("weightVersionTaken") is False:
                 waiting.append(server_id)
+            if self._change is not None and self._change.body["version"] == version:
+                self._change.reported.append(server_id)
         return waiting
 
     async def commit(self, sync_id: str, *, trainer_epoch: str | None = None) -> WeightSyncReply:
@@ -88,7 +107,36 @@ class Weights:
 
     async def _end(self, operation: str, sync_id: str, trainer_epoch: str | None) -> WeightSyncReply:
         body = given_fields(syncId=sync_id, trainerEpoch=trainer_epoch)
-        return cast("WeightSyncReply", await self._connection.call(operation, body))
+        reply = cast("WeightSyncReply", await self._connection.call(operation, body))
+        if self._change is not None and self._change.body["syncId"] == sync_id:
+            self._change.end = operation
+        return reply
+
+    async def _repeat(self, job: str, trainer_epoch: str | None) -> None:
+        """Repeats the last change of this client, after Redis was set back and may have lost any part of it. What
+        Redis still has stays as it is.
+
+        :param trainer_epoch: the epoch that the trainer of the job has now; None: Redis has lost the job
+        """
+        change = self._change
+        if change is None:
+            return
+        found = await self.status()
+        version = change.body["version"]
+        if max(found.get("version", -1), found.get("sync", {}).get("version", -1)) > version:
+            return
+        body, epoch = dict(change.body), change.body.get("trainerEpoch")
+        if body.get("job") == job:
+            epoch = trainer_epoch
+            body = {name: value for name, value in body.items() if name not in ("job", "trainerEpoch")}
+            body |= given_fields(job=epoch and job, trainerEpoch=epoch)
+        await self._connection.call("weights.begin", body)
+        for server_id in dict.fromkeys(change.reported):
+            with suppress(errors.ServerNotFound):
+                await self._connection.call("server.update", {"serverId": server_id, "weightVersion": version})
+        if change.end is not None:
+            with suppress(errors.WeightSyncEnded):
+                await self._end(change.end, body["syncId"], epoch)
 
     async def _servers(self) -> list[str]:
         found: list[str] = []

@@ -45,6 +45,8 @@ const QUIESCE_WAIT_MS = 2_000;
 export class Fleet {
   private firstVersion = 0;
   private poolVersion = 0;
+  /** The last change of weights. */
+  private change: { syncId: string; version: number } | undefined;
 
   constructor(
     private readonly operations: Operations,
@@ -72,14 +74,32 @@ export class Fleet {
    * @throws BroomwagonError FENCED when another trainer has taken the job over
    */
   async setWeightVersion(version: number, trainer?: { job: JobId; trainerEpoch: Epoch }): Promise<number> {
-    const syncId = randomUUID();
-    const poolVersion = this.firstVersion + version;
-    const begin = { syncId, version: poolVersion, mode: 'abort', waitMs: QUIESCE_WAIT_MS, ...trainer } as const;
+    this.change = { syncId: randomUUID(), version: this.firstVersion + version };
+    await this.changeWeights(this.change, trainer);
+    return this.change.version;
+  }
+
+  /**
+   * Repeats the last change of weights, of which Redis may have lost any part: its begin, versions of engines, its
+   * commit. The engines have these weights, unless another trainer has begun a later change.
+   */
+  async repeatWeights(job: JobId, trainerEpoch?: Epoch): Promise<void> {
+    const { change } = this;
+    const { sync, version = -1 } = await this.operations.call('weights.status', {});
+    if (change === undefined || Math.max(version, sync?.version ?? -1) > change.version) return;
+    if (sync === undefined && version === change.version) await this.register(version);
+    else await this.changeWeights(change, trainerEpoch && { job, trainerEpoch });
+  }
+
+  private async changeWeights(
+    { syncId, version }: { syncId: string; version: number },
+    trainer?: { job: JobId; trainerEpoch: Epoch },
+  ): Promise<void> {
+    const begin = { syncId, version, mode: 'abort', waitMs: QUIESCE_WAIT_MS, ...trainer } as const;
     await this.operations.call('weights.begin', begin);
-    await this.register(poolVersion);
+    await this.register(version);
     // The commit is refused, and repeated, while a request runs.
     await this.operations.call('weights.commit', { syncId, trainerEpoch: trainer?.trainerEpoch });
-    return poolVersion;
   }
 
   /** Registers all engines with these weights. The same start of an engine keeps its epoch. */

@@ -47,6 +47,10 @@ export class FakeCoordinator {
   private trainerEpoch = 'e0';
   private steps = 0;
   private known = false;
+  /** Committed version, and the change that is under way. */
+  weights: { version?: number; sync?: { syncId: string; version: number } } = {};
+  /** Changes that began before the end of another one. A real coordinator refuses them until the deadline of that one. */
+  weightConflicts = 0;
   /** Called before each operation; an error that it throws is the answer. */
   before: (operation: OperationName) => void = () => undefined;
   /** Called when an operation has had its effect; an error that it throws replaces the answer. */
@@ -66,8 +70,9 @@ export class FakeCoordinator {
 
   /** Saves the state. @returns function that sets the coordinator back to this state */
   saved(): () => void {
-    const { groups, trained, longtail, cancelled, round, closed, trainerEpoch, steps, known } = this;
-    const state = structuredClone({ groups, trained, longtail, cancelled, round, closed, trainerEpoch, steps, known });
+    const { groups, trained, longtail, cancelled, round, closed, trainerEpoch, steps, known, weights } = this;
+    const jobState = { groups, trained, longtail, cancelled, round, closed, trainerEpoch, steps, known };
+    const state = structuredClone({ weights, ...jobState });
     return () => {
       Object.assign(this, structuredClone(state));
       this.generation += 1;
@@ -124,8 +129,12 @@ export class FakeCoordinator {
       case 'longtail.drop':
         return this.drop((body as unknown as { groupIds: string[] }).groupIds);
       case 'weights.begin':
+        return this.beginWeights(body as unknown as { syncId: string; version: number });
       case 'weights.commit':
+        this.weights = { version: this.weights.sync?.version ?? this.weights.version };
         return {};
+      case 'weights.status':
+        return this.weights;
       case 'group.list':
         return { groups: this.current().failed.map((groupId) => this.lost(groupId)) };
       case 'payload.put':
@@ -138,6 +147,13 @@ export class FakeCoordinator {
       default:
         throw new BroomwagonError('NOT_FOUND_SUBJECT', operation);
     }
+  }
+
+  private beginWeights({ syncId, version }: { syncId: string; version: number }): object {
+    const { sync } = this.weights;
+    if (sync !== undefined && sync.syncId !== syncId) this.weightConflicts += 1;
+    this.weights = Object.assign({}, this.weights, { sync: { syncId, version } });
+    return {};
   }
 
   private plan(wanted: { groupsPerStep: number; remainingGroups: number; policy: { overProvision: number } }): unknown {

@@ -43,6 +43,7 @@ function trainer(
     {
       sink,
       setWeightVersion: async (version, current) => void (await fleet.setWeightVersion(version, current)),
+      repeatWeights: (job, trainerEpoch) => fleet.repeatWeights(job, trainerEpoch),
       ...hooks,
     },
   );
@@ -296,6 +297,20 @@ describe('the trainer loop', () => {
     };
     await trainer(coordinator, {}, new Map(), { onReconciled: (what) => void lost.push(what) }).run();
     expect(lost).toEqual([{ lostSteps: [1, 2], lostGroups: 2 }]);
+  });
+
+  it.each(['weights.begin', 'round.close'])('repeats its weights when Redis is set back to %s', async (lost) => {
+    const coordinator = new FakeCoordinator();
+    let restore: (() => void) | undefined;
+    let isOver = false;
+    coordinator.after = (operation) => {
+      if (operation === lost && coordinator.trained.length > 0) restore ??= coordinator.saved();
+      if (operation !== 'round.submit' || isOver || restore === undefined) return;
+      restore();
+      isOver = true;
+    };
+    await trainer(coordinator).run();
+    expect({ conflicts: coordinator.weightConflicts, ...coordinator.weights }).toEqual({ conflicts: 0, version: 2 });
   });
 
   it('keeps reading while more groups are counted than there are, but not for ever', async () => {

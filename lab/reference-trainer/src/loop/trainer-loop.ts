@@ -163,6 +163,7 @@ export class TrainerLoop {
         this.reading?.results.restart();
         const reconciled = await reconcile(this.operations, this.settings.job, this.record);
         this.trainerEpoch = reconciled.trainerEpoch;
+        await this.hooks.repeatWeights?.(this.settings.job, this.trainerEpoch);
         return reconciled;
       } catch (error) {
         if (!isBroomwagonError(error, 'GENERATION_CHANGED') || this.reconciles >= MAX_RECONCILES) throw error;

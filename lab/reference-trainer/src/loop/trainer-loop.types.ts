@@ -43,6 +43,8 @@ export interface TrainerLoopHooks {
    * @param trainer trainer of the job; absent before the first round
    */
   setWeightVersion?(version: number, trainer?: { job: JobId; trainerEpoch: Epoch }): Promise<number | void>;
+  /** Redis was set back, and may have lost parts of the last change of weights: repeats the change. */
+  repeatWeights?(job: JobId, trainerEpoch?: Epoch): Promise<void>;
   /** Called at each read of the status of the open round. */
   onStatus?(status: RoundStatus): void;
   /** Redis had lost the last changes; the trainer has reported the groups that it has trained. */
