@@ -179,13 +179,18 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
       return;
     }
     const hasIds = door.hasIds === true && dialect !== 'openai';
+    const isAborted = found.reasons[0] === 'abort';
+    // Servers of the dialect `openai` count tokens at the end of a response. Before, a chunk counts as one token, unless
+    // it has log probabilities, and a busy engine sends several tokens in a chunk.
+    const isCounted = !isAborted || dialect !== 'openai' || door.hasIds === true;
+    if (!isCounted) expect(found.usage.completion).toBeLessThanOrEqual(ids.length);
     const faults = findSampleFaults(
       {
         text: found.text,
         tokenIds: hasIds ? found.ids : undefined,
         logprobs: hasIds ? found.logprobs : undefined,
         finishReason: found.error ?? found.reasons.join(),
-        completionTokens: found.usage.completion,
+        completionTokens: isCounted ? found.usage.completion : undefined,
       },
       {
         tokenIds: ids,
@@ -200,7 +205,7 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
     );
     expect(faults).toEqual([]);
     // The engine counts the prompt; servers of the dialect `openai` do so at the end of a response.
-    const mayBeUncounted = found.reasons[0] === 'abort' && (dialect === 'openai' || door.isChat === true);
+    const mayBeUncounted = isAborted && (dialect === 'openai' || door.isChat === true);
     expect(mayBeUncounted ? [usage.prompt, 0] : [usage.prompt]).toContain(found.usage.prompt);
   }
 
