@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { flushPrefix, startRedis, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
@@ -63,4 +64,19 @@ it('keeps the libraries of two versions, and deletes an unused one', async () =>
   expect(await names()).toContain(theLibrary().name);
   await connection.quit();
   await own.stop();
+});
+
+it('names the library that Redis did not load, and why, without the text of the library', async () => {
+  const text = `#!lua name=broken\nlocal marker = '${'x'.repeat(10_000)}'\nlocal function`;
+  const functions = new Map([['pools/configure', { name: 'broken_configure', isRefusedWhenFull: false }]]);
+  const broken = { ...theLibrary(), name: 'broken', text, functions };
+  const error: unknown = await new PoolStore(new FunctionRunner(redis, prefix, undefined, broken)).settings('p').then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toMatchObject({
+    code: 'INTERNAL',
+    message: expect.stringMatching(/^Redis did not load the library broken: ERR Error compiling function/),
+  });
+  expect(inspect(error, { depth: 10 })).not.toContain('xxx');
 });

@@ -125,7 +125,7 @@ export class FunctionRunner {
         return await this.fcall(target.name, pool, argv);
       });
     } catch (error) {
-      const typed = asTyped(name, error);
+      const typed = asTyped(`run ${name}`, error);
       this.metrics?.failed(typed.code);
       throw typed;
     } finally {
@@ -172,14 +172,16 @@ export class FunctionRunner {
 }
 
 /**
- * Loads the library into every primary that lacks it. @throws Error of the first primary that refused it, after all
- * have answered
+ * Loads the library into every primary that lacks it.
+ * @throws BroomwagonError of the first primary that refused it, after all have answered
  */
-export async function loadLibrary(redis: RedisClient, { text } = theLibrary()): Promise<void> {
+export async function loadLibrary(redis: RedisClient, { name, text } = theLibrary()): Promise<void> {
   const loaded = await Promise.allSettled(
     listPrimaries(redis).map((primary) =>
       primary.function('LOAD', text).catch((error: unknown) => {
-        if (!(error instanceof Error) || !error.message.includes('already exists')) throw error;
+        if (!(error instanceof Error) || !error.message.includes('already exists')) {
+          throw asTyped(`load the library ${name}`, error);
+        }
       }),
     ),
   );
@@ -202,15 +204,23 @@ function toJson(args: unknown): string {
   );
 }
 
-function asTyped(name: string, cause: unknown): BroomwagonError {
+/** @param action what Redis did not do */
+function asTyped(action: string, cause: unknown): BroomwagonError {
   if (cause instanceof BroomwagonError) return cause;
+  removeArguments(cause);
   const reason = cause instanceof Error ? cause.message : String(cause);
   if (reason.startsWith('OOM')) return storeFull('Redis has reached its maxmemory', cause);
   // A Lua error is a defect of this code, not an outage, so it must not be retried like one.
   const isDefect = /^(ERR|WRONGTYPE|user_function)/.test(reason) && !isUnknownFunction(cause) && !isForbidden(reason);
   const code = isDefect ? 'INTERNAL' : 'UNAVAILABLE';
   const advice = isForbidden(reason) ? '; `ACL LOG` of Redis shows what its user needs' : '';
-  return new BroomwagonError(code, `Redis did not run ${name}: ${withSources(reason)}${advice}`, { cause });
+  return new BroomwagonError(code, `Redis did not ${action}: ${withSources(reason)}${advice}`, { cause });
+}
+
+/** Removes the arguments of the command from an error of ioredis: the text of the library, or prompts of a group. */
+function removeArguments(error: unknown): void {
+  const { command } = (error ?? {}) as { command?: { args?: unknown } };
+  delete command?.args;
 }
 
 /** Whether Redis refuses a command or key to the user, in a transition or before it. */
