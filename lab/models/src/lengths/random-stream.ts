@@ -4,13 +4,19 @@
  * spreading the hash with splitmix32. Not for secrets.
  */
 export class RandomStream {
-  private readonly state: Uint32Array;
+  private s0: number;
+  private s1: number;
+  private s2: number;
+  private s3: number;
   /** The second normal deviate of a Box-Muller pair, kept for the next call. */
   private spare?: number;
 
   constructor(...key: (string | number)[]) {
-    const spread = splitmix32(fnv1a(JSON.stringify(key)));
-    this.state = Uint32Array.of(spread(), spread(), spread(), spread());
+    const seed = fnv1a(JSON.stringify(key));
+    this.s0 = splitmix32(seed, 1);
+    this.s1 = splitmix32(seed, 2);
+    this.s2 = splitmix32(seed, 3);
+    this.s3 = splitmix32(seed, 4);
   }
 
   /** Uniform on the open interval (0, 1): never 0, so its logarithm is finite. */
@@ -32,15 +38,14 @@ export class RandomStream {
   }
 
   private next(): number {
-    const s = this.state;
-    const [s0, s1, s2, s3] = [s[0]!, s[1]!, s[2]!, s[3]!];
+    const { s0, s1 } = this;
     const result = Math.imul(rotateLeft(Math.imul(s1, 5), 7), 9) >>> 0;
-    s[2] = s2 ^ s0;
-    s[3] = s3 ^ s1;
-    s[1] = s1 ^ s[2];
-    s[0] = s0 ^ s[3];
-    s[2] ^= s1 << 9;
-    s[3] = rotateLeft(s[3], 11);
+    const s2 = this.s2 ^ s0;
+    const s3 = this.s3 ^ s1;
+    this.s1 = s1 ^ s2;
+    this.s0 = s0 ^ s3;
+    this.s2 = s2 ^ (s1 << 9);
+    this.s3 = rotateLeft(s3, 11);
     return result;
   }
 }
@@ -57,14 +62,12 @@ function fnv1a(text: string): number {
   return hash >>> 0;
 }
 
-function splitmix32(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x9e3779b9) | 0;
-    let mixed = state ^ (state >>> 16);
-    mixed = Math.imul(mixed, 0x21f0aaad);
-    mixed ^= mixed >>> 15;
-    mixed = Math.imul(mixed, 0x735a2d97);
-    return (mixed ^ (mixed >>> 15)) >>> 0;
-  };
+/** The number of this place (from 1) in the sequence of a seed. */
+function splitmix32(seed: number, place: number): number {
+  const state = (seed + Math.imul(place, 0x9e3779b9)) | 0;
+  let mixed = state ^ (state >>> 16);
+  mixed = Math.imul(mixed, 0x21f0aaad);
+  mixed ^= mixed >>> 15;
+  mixed = Math.imul(mixed, 0x735a2d97);
+  return mixed ^ (mixed >>> 15);
 }

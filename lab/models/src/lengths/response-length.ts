@@ -22,11 +22,21 @@ export function responseLength(distribution: LengthDistribution, identity: Respo
 /** Response length before the cap, tokens: an engine ends a longer response at its budget, with reason `length`. */
 export function uncappedResponseLength(distribution: LengthDistribution, identity: ResponseIdentity): number {
   const { promptShare, endlessShare, capTokens } = distribution;
-  const prompt = new RandomStream('prompt', identity.seed, identity.promptKey);
   const sample = new RandomStream('sample', identity.seed, identity.promptKey, identity.sampleIndex);
-  const rank = Math.sqrt(promptShare) * prompt.normal() + Math.sqrt(1 - promptShare) * sample.normal();
+  const rank = Math.sqrt(promptShare) * promptRank(identity) + Math.sqrt(1 - promptShare) * sample.normal();
   if (shareAbove(rank) < endlessShare) return ENDLESS_CAPS * capTokens;
   return Math.max(MIN_RESPONSE_TOKENS, Math.round(tokensAt(distribution, rank)));
+}
+
+/** Rank of the prompt that was asked for last: callers ask for one sample of a prompt after another. */
+let last: (Pick<ResponseIdentity, 'seed' | 'promptKey'> & { rank: number }) | undefined;
+
+/** Standard normal deviate that all responses of a prompt share. */
+function promptRank({ seed, promptKey }: ResponseIdentity): number {
+  if (last?.promptKey !== promptKey || last.seed !== seed) {
+    last = { seed, promptKey, rank: new RandomStream('prompt', seed, promptKey).normal() };
+  }
+  return last.rank;
 }
 
 /** Length of a response of this rank that ends, tokens. */

@@ -1,18 +1,23 @@
-import { expect } from 'vitest';
+import { expectAtMost, expectSame } from './cheap-expect.fixture';
 import type { ModelRound } from './round-model.types';
 
 /** Checks the invariants of an open round. */
 export function checkOpen(round: ModelRound): void {
   const { reserved, accepted, neededGroups, rules, inFlight, places, spare, held } = round;
-  expect(reserved + accepted.length).toBeLessThanOrEqual(neededGroups);
+  expectAtMost(reserved + accepted.length, neededGroups);
   const awaitsRewards = rules.equalRewards === 'replace' && round.outcomes.size < accepted.length;
-  if (!awaitsRewards) expect(accepted.length).toBeLessThan(neededGroups);
-  if (rules.concurrency > 0) expect(inFlight).toBeLessThanOrEqual(rules.concurrency);
+  if (!awaitsRewards) expectAtMost(accepted.length, neededGroups - 1);
+  if (rules.concurrency > 0) expectAtMost(inFlight, rules.concurrency);
   if (places !== undefined) {
     const free = [...places.values()].reduce((sum, count) => sum + count, spare);
-    expect(free).toBe(neededGroups - accepted.length - reserved);
+    expectSame(free, neededGroups - accepted.length - reserved);
   }
   const live = [...round.live];
-  expect(live.filter(({ pinned }) => pinned).length).toBe(reserved);
-  expect(new Set(live.filter((group) => group.held))).toEqual(held);
+  expectSame(live.filter(({ pinned }) => pinned).length, reserved);
+  const heldNow = live.filter((group) => group.held);
+  expectSame(heldNow.length, held.size);
+  expectSame(
+    heldNow.find((group) => !held.has(group)),
+    undefined,
+  );
 }

@@ -1,5 +1,6 @@
 import type { AbortScope, TailPolicy } from '@broomwagon/contracts';
 import { expect } from 'vitest';
+import { expectSame } from './cheap-expect.fixture';
 import { checkOpen } from './check-open.fixture';
 import { cloneGraph } from './clone-graph.fixture';
 import type { Decide } from './interleave.fixture';
@@ -245,7 +246,10 @@ export class TrainerWorld {
   protected async check(): Promise<void> {
     this.modelMs += this.decide(50);
     const { submitted, ...states } = this.model.requestCounts;
-    expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(submitted);
+    expectSame(
+      Object.values(states).reduce((sum, count) => sum + count, 0),
+      submitted,
+    );
     if (this.model.round?.state === 'open') checkOpen(this.model.round);
     const kept = [...this.groups.values()].filter((group) => !isForgotten(group));
     await this.follower?.compare(this.model, kept, this.rounds);

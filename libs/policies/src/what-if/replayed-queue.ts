@@ -83,21 +83,35 @@ export class ReplayedQueue {
   private groups: ReplayedGroup[] = [];
 
   counts(step: number): { longtailGroups: number; finishedGroups: number; pinnedGroups: number } {
-    const finishedGroups = this.groups.filter(({ left }) => left === 0).length;
-    const pinnedGroups = this.groups.filter((group) => isPinned(group, step)).length;
+    let finishedGroups = 0;
+    let pinnedGroups = 0;
+    for (const group of this.groups) {
+      if (group.left === 0) finishedGroups += 1;
+      else if (group.pinStep <= step) pinnedGroups += 1;
+    }
     return { longtailGroups: this.groups.length, finishedGroups, pinnedGroups };
   }
 
   /** Takes finished groups first, then groups that a bound pins to the step, then other groups. */
   take(step: number, count: number): { urgent: ReplayedGroup[]; others: ReplayedGroup[] } {
-    const finished = this.groups.filter(({ left }) => left === 0);
-    const pinned = this.groups.filter((group) => isPinned(group, step));
-    const urgent = [...finished, ...pinned].slice(0, count);
-    const isUrgent = new Set(urgent);
-    const others = this.groups.filter((group) => !isUrgent.has(group)).slice(0, count - urgent.length);
-    const isTaken = new Set([...urgent, ...others]);
+    const finished: ReplayedGroup[] = [];
+    const pinned: ReplayedGroup[] = [];
+    const rest: ReplayedGroup[] = [];
+    for (const group of this.groups) {
+      if (group.left === 0) finished.push(group);
+      else if (group.pinStep <= step) pinned.push(group);
+      else rest.push(group);
+    }
+    const urgent = [...finished, ...pinned];
+    if (urgent.length <= count) {
+      const others = rest.splice(0, count - urgent.length);
+      this.groups = rest;
+      return { urgent, others };
+    }
+    urgent.length = count;
+    const isTaken = new Set(urgent);
     this.groups = this.groups.filter((group) => !isTaken.has(group));
-    return { urgent, others };
+    return { urgent, others: [] };
   }
 
   /** Adds groups that a round of this step has cut. Groups that were taken from the queue return to its front. */
@@ -110,5 +124,3 @@ export class ReplayedQueue {
     this.groups = [...taken, ...this.groups, ...fresh];
   }
 }
-
-const isPinned = (group: ReplayedGroup, step: number): boolean => group.left > 0 && group.pinStep <= step;

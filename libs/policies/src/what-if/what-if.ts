@@ -120,7 +120,8 @@ export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy
       if (group.made > 0) versionSpan = Math.max(versionSpan, step - group.firstStep);
     }
     const isCut = ({ trainedIn }: ReplayedGroup): boolean => trainedIn === 0;
-    for (const group of [...taken, ...fresh].filter(isCut)) {
+    const cut = { taken: taken.filter(isCut), fresh: fresh.filter(isCut) };
+    for (const group of [...cut.taken, ...cut.fresh]) {
       made += group.run(roundTokens, step);
       if (rules.onCut === 'discard') {
         sums.wasted += group.made;
@@ -128,7 +129,7 @@ export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy
         begin(group);
       }
     }
-    queue.add(step, taken.filter(isCut), fresh.filter(isCut), rules);
+    queue.add(step, cut.taken, cut.fresh, rules);
     sums.steps += 1;
     sums.time += time(roundTokens, made);
     if (next < groups.length) within = { ...sums };

@@ -113,7 +113,16 @@ function passedArguments(): Map<string, string[]> {
   const root = join(LUA_ROOT, '..', '..', '..');
   const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), (file) => ts.sys.readFile(file));
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
-  const program = ts.createProgram([join(LUA_ROOT, 'index.ts')], { ...options, noEmit: true });
+  // The types of arguments are of this repository: packages stay unresolved, because reading them takes seconds.
+  const host = ts.createCompilerHost(options);
+  host.resolveModuleNameLiterals = (literals, importer) =>
+    literals.map(({ text }) =>
+      /^(\.|@broomwagon\/)/.test(text)
+        ? ts.resolveModuleName(text, importer, options, host)
+        : { resolvedModule: undefined },
+    );
+  const settings = { ...options, noEmit: true, types: [] };
+  const program = ts.createProgram([join(LUA_ROOT, 'index.ts')], settings, host);
   const checker = program.getTypeChecker();
   const passed = new Map<string, string[]>();
   const visit = (node: ts.Node): void => {
