@@ -16,8 +16,10 @@ import { EXAMPLE_PROMPTS } from './prompts/data-set';
 import type { PromptRecord } from '../../reference-trainer/src/prompts/prompt-record';
 import { sumEngineSeconds, invalidities, computeSpeedup, computeTailShare } from './report/arithmetic';
 import { AutoChoices } from './report/auto-report';
+import { buildControlCost } from './report/control-cost';
 import type { RebalanceReport, Report, RunReport, Totals } from './report/report';
 import { ResultsFile } from '../../reference-trainer/src/results/results-file';
+import { CpuMeter } from './system/cpu-meter';
 import { LeaseIdleMeter, SimulatorIdleMeter } from './system/idle-meters';
 import type { StartedSystem } from './system/rollout-system';
 
@@ -108,6 +110,7 @@ export class ReferenceRun {
     const sink = await (options.continue ? ResultsFile.resume(resultsFile) : ResultsFile.create(resultsFile));
     await system.fleet.countOn();
     const choices = new AutoChoices();
+    const cpu = new CpuMeter(() => system.processes());
     const loop = new TrainerLoop(
       system.operations,
       {
@@ -147,13 +150,14 @@ export class ReferenceRun {
       display.clear();
       await sink.close();
     }
+    const cpuSeconds = cpu.seconds();
     const wallSeconds = reports.reduce((sum, step) => sum + step.wallSeconds, 0);
     await this.readClockLag();
     const totals = await this.computeTotals(loop.counts.ofJob!, reports, promptsFile, resultsFile);
     const { name, overProvision = 1 } = policy;
     const rebalanced = await readRebalance();
-    const { lengthBias, offPolicyShare, batchVariation, waste } = (await system.operations.call('job.ledger', { job }))
-      .summary;
+    const { summary } = await system.operations.call('job.ledger', { job });
+    const { lengthBias, offPolicyShare, batchVariation, waste } = summary;
     return {
       policy: name,
       overProvision,
@@ -163,6 +167,7 @@ export class ReferenceRun {
       engineSeconds: sumEngineSeconds(reports),
       tailShare: computeTailShare(reports),
       cost: { lengthBias, offPolicyShare, batchVariation, waste },
+      control: buildControlCost(cpuSeconds, summary),
       auto: choices.report(),
       steps: reports,
       totals,

@@ -7,6 +7,7 @@ import type {
   TailPolicyName,
 } from '@broomwagon/contracts';
 import type { StepReport } from '../../../reference-trainer/src/loop/step-report';
+import type { ControlCost } from './control-cost';
 
 /** Counts of a job at its end, in samples, and the checker's counts of faults in the results file. */
 export interface Totals {
@@ -56,6 +57,8 @@ export interface RunReport {
   /** Time of the last tenth of the requests of each round / `wallSeconds`, both summed over the steps; 0 to 1. */
   tailShare: number;
   cost: PolicyCost;
+  /** CPU time of all processes but the engines; null where the system does not tell. */
+  control: ControlCost | null;
   /** Choices of `auto`; null under other policies. */
   auto: AutoReport | null;
   steps: StepReport[];

@@ -47,6 +47,12 @@ function run(policy: RunReport['policy'], wallSeconds: number): RunReport {
       batchVariation: 0.2,
       waste: { tokens: 70, share: 0.01, byReason: {} },
     },
+    control: {
+      cpuSeconds: 2.5,
+      byProgram: { redis: 0.5, worker: 2 },
+      responses: 64,
+      tokens: 20_000,
+    },
     auto: null,
     totals,
     steps,

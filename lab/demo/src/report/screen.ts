@@ -1,6 +1,7 @@
 import Table from 'cli-table3';
 import { percent, summarize, type KindSummary } from './arithmetic';
 import { autoText } from './auto-report';
+import { controlText } from './control-cost';
 import type { Report, RunReport } from './report';
 
 const HEAD = 'steps,count,mean wall,mean gen,slowest,idle,tail,share,groups,done,cut,requeued'.split(',');
@@ -59,6 +60,7 @@ function runText(run: RunReport, speed: number | null): string[] {
     `Policy ${run.policy}${over}${rebalanceText(run)}: ${run.steps.length} training steps in ${seconds}`,
     kindTable(summarize(run.steps)),
     costText(run),
+    ...(run.control === null ? [] : [controlText(run.control, run.wallSeconds)]),
     ...(run.auto === null ? [] : autoText(run.auto)),
   ];
 }

@@ -22,6 +22,8 @@ import { gatewayEnvironment, serviceEnvironment, workerEnvironment, type Load, t
 import { EventsFile } from './events-file';
 import { findEngines, Fleet, type FleetEngine } from '../../../reference-trainer/src/fleet/fleet';
 import { createGatewayKey, revokeGatewayKey } from './gateway-key';
+import { type CountedProcess, withPids } from './cpu-meter';
+import { readCounter } from './read-counter';
 import { SimulatorClient } from './simulator-client';
 import { watchEngines, watchServer, type OutageOptions } from './outage-watch';
 import { Supervisor } from './supervisor';
@@ -33,6 +35,8 @@ const GRACE_MS = 8_000;
 const SERVER_GIVE_UP_MS = CALL_DEADLINE_MS;
 /** Longest time without a ready engine: engines that load weights are silent for minutes. */
 const ENGINES_GIVE_UP_MS = 600_000;
+
+const SIMULATOR = 'engine-simulator';
 
 /** Clients and settings to use a started system. */
 export interface StartedSystem {
@@ -51,6 +55,8 @@ export interface StartedSystem {
   simulatorRestarts(): number;
   /** Operations of operators, over NATS. */
   operator: Operations;
+  /** All processes but the engines. */
+  processes(): CountedProcess[];
   /** Sum of a counter of the coordinator over all series with a label, such as `outcome="sent"`. */
   metric(name: string, label: string): Promise<number>;
 }
@@ -129,15 +135,11 @@ export class RolloutSystem {
     const operator = new Operations(operatorClient, pool, options);
     const { groupPlacement } = this.options.setup;
     if (groupPlacement !== 'group-spread') await operator.call('pool.configure', { groupPlacement });
-    const metric = (name: string, label: string) => this.metric(name, label);
-    return { simulatorRestarts, pool, settingsOf, client, operations, control, operator, metric, fleet, simulator };
-  }
-
-  private async metric(name: string, label: string): Promise<number> {
-    const { port } = await readJson<{ port: number }>(join(this.folder, 'trainer-coordinator.json'));
-    const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-    const lines = page.split('\n').filter((line) => line.startsWith(`broomwagon_${name}{`) && line.includes(label));
-    return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+    const processes = () => withPids([nats, redis], this.group.list(), SIMULATOR);
+    const metric = async (name: string, label: string): Promise<number> =>
+      readCounter((await readJson<{ port: number }>(join(this.folder, 'trainer-coordinator.json'))).port, name, label);
+    const access = { pool, settingsOf, client, operations, control, operator };
+    return { ...access, simulatorRestarts, processes, metric, fleet, simulator };
   }
 
   /** Connection settings of a user; the NATS_* and REDIS_* variables of the environment apply, as for the services. */
@@ -249,7 +251,7 @@ export class RolloutSystem {
     if (lockstep) options.push('--lockstep');
     this.throwIfStopping();
     const simulator = this.group.add({
-      name: 'engine-simulator',
+      name: SIMULATOR,
       command: [process.execPath, program, ...options],
       environment: { READY_FILE: readyFile },
       ready: async ({ pid }) => existsSync(readyFile) && (await readJson<SimulatorReady>(readyFile)).pid === pid,
