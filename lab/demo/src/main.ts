@@ -7,9 +7,9 @@ import { UsageError } from '../../reference-trainer/src/usage-error';
 import { ProgressDisplay } from './progress/progress-display';
 import { selectDataSet, checkPromptKinds, EXAMPLE_PROMPTS } from './prompts/data-set';
 import { readPrompts } from '../../reference-trainer/src/prompts/prompt-reader';
-import type { PromptRecord } from '../../reference-trainer/src/prompts/prompt-record';
+import { prepareLengths } from './prompts/equal-lengths';
 import { reportText } from './report/screen';
-import { ReferenceRun } from './run';
+import { ReferenceRun, type RunPrompts } from './run';
 import { computeLoad } from './system/environments';
 import { findEngines, type FleetEngine } from '../../reference-trainer/src/fleet/fleet';
 import { Interruption, Interrupted } from './system/interruption';
@@ -34,7 +34,8 @@ async function main(argv: readonly string[]): Promise<number> {
       }),
     );
     checkPromptKinds(engines, dataSet);
-    return await rollOut(options, dataSet, engines, display, interruption);
+    const lengths = await interruption.or(prepareLengths(options, engines, dataSet));
+    return await rollOut(options, { dataSet, lengths }, engines, display, interruption);
   } catch (error) {
     if (error instanceof HelpRequested) process.stdout.write(error.message);
     else if (error instanceof Interrupted) return error.exitCode;
@@ -46,7 +47,7 @@ async function main(argv: readonly string[]): Promise<number> {
 
 async function rollOut(
   options: TrainerOptions,
-  dataSet: readonly PromptRecord[],
+  prompts: RunPrompts,
   engines: readonly FleetEngine[],
   display: ProgressDisplay,
   interruption: Interruption,
@@ -62,7 +63,7 @@ async function rollOut(
       const recording = options.recordEvents === undefined ? undefined : await system.record(options.recordEvents);
       const { folder } = system;
       const { signal } = interruption;
-      const report = await new ReferenceRun(options, dataSet, started, display, folder, load.speed, signal).run();
+      const report = await new ReferenceRun(options, prompts, started, display, folder, load.speed, signal).run();
       await recording?.stop();
       say(reportText(report));
       if (options.report !== undefined) await writeFile(options.report, `${JSON.stringify(report, null, 2)}\n`);

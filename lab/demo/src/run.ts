@@ -1,18 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { RequestCounts, RoundStatus, SamplingParameters, TailPolicy } from '@broomwagon/contracts';
+import type { RequestCounts, RoundStatus, SamplingParameters } from '@broomwagon/contracts';
 import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/models';
 import { runChecker } from './checker/run-checker';
 import type { StepReport } from '../../reference-trainer/src/loop/step-report';
 import { TrainerLoop } from '../../reference-trainer/src/loop/trainer-loop';
 import type { EngineMeter } from '../../reference-trainer/src/loop/trainer-loop.types';
 import { rebalanceSettings } from './options/rebalance-options';
-import { toTailPolicy } from './options/tail-options';
+import { type PlannedRun, planRuns } from './options/tail-options';
 import type { TrainerOptions } from './options/trainer-options';
 import { ProgressDisplay } from './progress/progress-display';
 import { renderLost, renderMissing, renderReconciled, renderStep } from './progress/progress-view';
 import { EXAMPLE_PROMPTS } from './prompts/data-set';
+import type { EqualLengths } from './prompts/equal-lengths';
 import type { PromptRecord } from '../../reference-trainer/src/prompts/prompt-record';
 import { sumEngineSeconds, invalidities, computeSpeedup, computeTailShare } from './report/arithmetic';
 import { AutoChoices } from './report/auto-report';
@@ -27,8 +28,16 @@ import type { StartedSystem } from './system/rollout-system';
 const DEFAULT_MAX_TOKENS = 1_024;
 const SERVER_POLL_MS = 250;
 
-/** Rolls out the data set under the chosen policy, then as a baseline, and creates the report. */
+/** The data set, and the lengths of its samples, if these are to be the same in all runs on real engines. */
+export interface RunPrompts {
+  dataSet: readonly PromptRecord[];
+  lengths?: EqualLengths;
+}
+
+/** Rolls out the data set under the chosen policy, then under those to compare with, and creates the report. */
 export class ReferenceRun {
+  private readonly dataSet: readonly PromptRecord[];
+  private readonly lengths?: EqualLengths;
   private readonly jobBase: string;
   private servers: { serverId: string; inflight: number }[] = [];
   private serversReadMs = 0;
@@ -38,7 +47,7 @@ export class ReferenceRun {
 
   constructor(
     private readonly options: TrainerOptions,
-    private readonly dataSet: readonly PromptRecord[],
+    prompts: RunPrompts,
     private readonly system: StartedSystem,
     private readonly display: ProgressDisplay,
     /** Folder for files without an option. */
@@ -46,27 +55,25 @@ export class ReferenceRun {
     private readonly speed: number,
     private readonly signal: AbortSignal,
   ) {
+    this.dataSet = prompts.dataSet;
+    this.lengths = prompts.lengths;
     this.jobBase = options.job ?? `run-${randomBytes(4).toString('hex')}`;
   }
 
   async run(): Promise<Report> {
     const { options, dataSet, system } = this;
     const promptsFile = await this.promptsFile();
-    const policy = toTailPolicy(options);
-    const run = await this.rollOut(policy, this.jobBase, promptsFile, options.rebalance, options.results);
-    let baseline: RunReport | null = null;
-    // The rest of a continued job cannot be compared with a whole baseline.
-    const isCompared = options.baseline && !options.continue;
-    if (isCompared && options.rebalance !== 'off') {
-      baseline = await this.rollOut(policy, `${this.jobBase}-off`, promptsFile, 'off');
-    } else if (isCompared && policy.name !== 'wait') {
-      baseline = await this.rollOut({ name: 'wait', overProvision: 1 }, `${this.jobBase}-wait`, promptsFile, 'off');
-    }
-    const runs = baseline === null ? [run] : [run, baseline];
+    const runs: RunReport[] = [];
+    for (const planned of planRuns(options)) runs.push(await this.rollOut(planned, promptsFile));
+    const [run, ...others] = runs as [RunReport, ...RunReport[]];
+    const baseline = others.find(({ policy }) => policy === 'wait' || options.rebalance !== 'off') ?? null;
     const problems = invalidities(this.clockLagShare, runs, system.simulatorRestarts());
     const notes = [...problems];
     if (system.simulator === undefined) {
       notes.push('The idle share of real engines is an estimate: the share of time without requests in flight.');
+      if (others.length > 0 && this.lengths === undefined) {
+        notes.push('Responses had other lengths in each run: --lengths makes them equal (docs/gpu.md).');
+      }
     }
     return {
       ...run,
@@ -79,6 +86,7 @@ export class ReferenceRun {
         speed: system.simulator === undefined ? null : this.speed,
       },
       baseline,
+      compared: others.filter((one) => one !== baseline),
       speedup: computeSpeedup('wallSeconds', run, baseline),
       simulatedSpeedup: computeSpeedup('engineSeconds', run, baseline),
       clockLagShare: this.clockLagShare,
@@ -96,26 +104,24 @@ export class ReferenceRun {
     return file;
   }
 
-  private async rollOut(
-    policy: TailPolicy,
-    job: string,
-    promptsFile: string,
-    rebalance: TrainerOptions['rebalance'],
-    resultsFile = join(this.folder, `results-${job}.jsonl`),
-  ): Promise<RunReport> {
+  private async rollOut({ policy, rebalance, suffix }: PlannedRun, promptsFile: string): Promise<RunReport> {
     const { options, dataSet, system, display } = this;
+    const job = `${this.jobBase}${suffix}`;
+    const given = suffix === '' ? options.results : undefined;
+    const resultsFile = given ?? join(this.folder, `results-${job}.jsonl`);
     await system.simulator?.reset();
     const readRebalance = await this.configureRebalance(rebalance);
     const steps = Math.ceil(dataSet.length / options.groups);
     const sink = await (options.continue ? ResultsFile.resume(resultsFile) : ResultsFile.create(resultsFile));
     await system.fleet.countOn();
+    const watched = this.lengths?.watch(sink);
     const choices = new AutoChoices();
     const cpu = new CpuMeter(() => system.processes());
     const loop = new TrainerLoop(
       system.operations,
       {
         job,
-        prompts: dataSet,
+        prompts: this.lengths?.forJob(job) ?? dataSet,
         groupsPerStep: options.groups,
         samples: options.samples,
         maxTokens: this.maxTokens(),
@@ -125,7 +131,7 @@ export class ReferenceRun {
         signal: this.signal,
       },
       {
-        sink,
+        sink: watched ?? sink,
         meter: this.meter(),
         setWeightVersion: (version, trainer) => system.fleet.setWeightVersion(version, trainer),
         repeatWeights: (job, trainerEpoch) => system.fleet.repeatWeights(job, trainerEpoch),
@@ -168,6 +174,7 @@ export class ReferenceRun {
       tailShare: computeTailShare(reports),
       cost: { lengthBias, offPolicyShare, batchVariation, waste },
       control: buildControlCost(cpuSeconds, summary),
+      otherLengths: watched?.others ?? null,
       auto: choices.report(),
       steps: reports,
       totals,
@@ -195,14 +202,14 @@ export class ReferenceRun {
 
   private maxTokens(): number {
     if (this.options.maxTokens !== undefined) return this.options.maxTokens;
-    if (this.system.simulator === undefined) return DEFAULT_MAX_TOKENS;
+    if (this.system.simulator === undefined && this.lengths === undefined) return DEFAULT_MAX_TOKENS;
     return LENGTH_PRESETS[this.options.lengths as LengthPresetName].capTokens;
   }
 
   private sampling(): SamplingParameters {
     const { seed, ...others } = this.options.sampling;
     // The baseline is a separate job, so its samples would get other seeds, and so other lengths if simulated.
-    return this.system.simulator === undefined ? { ...others, seed } : others;
+    return this.system.simulator === undefined ? { ...others, seed: this.lengths?.seed ?? seed } : others;
   }
 
   private meter(): EngineMeter {

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { HelpRequested, parseOptions } from './parse-options';
 import { DEFAULTS } from './trainer-options';
 import { rebalanceSettings } from './rebalance-options';
-import { toTailPolicy } from './tail-options';
+import { planRuns, toTailPolicy } from './tail-options';
 import { UsageError } from '../../../reference-trainer/src/usage-error';
 
 /** Path of a file that does not exist. */
@@ -64,6 +64,8 @@ describe('the command line', () => {
       maxTokens: 100,
       speed: 12.5,
       lengths: 'think-32k',
+      equalLengths: false,
+      compare: ['wait'],
       baseline: false,
       pool: 'p_1',
       job: 'j.1',
@@ -119,6 +121,29 @@ describe('the command line', () => {
     expect(toTailPolicy(fixed)).toEqual({ name: 'fixed-concurrency', overProvision: 1.375, concurrency: 64 });
   });
 
+  it('plans a run for each policy to compare with, but no second one of the same', () => {
+    const given = [
+      '--engine',
+      'http://a:1',
+      '--lengths',
+      'think-32k',
+      '--max-cuts',
+      '2',
+      '--compare',
+      'wait,resume,auto',
+    ];
+    const options = parseOptions(given);
+    expect(options.equalLengths).toBe(true);
+    expect(planRuns(options)).toEqual([
+      { policy: { name: 'resume', overProvision: 1.375, maxCuts: 2 }, rebalance: 'off', suffix: '' },
+      { policy: { name: 'wait', overProvision: 1 }, rebalance: 'off', suffix: '-wait' },
+      { policy: { name: 'auto' }, rebalance: 'off', suffix: '-auto' },
+    ]);
+    expect(planRuns(parseOptions([...given, '--no-baseline']))).toHaveLength(1);
+    expect(planRuns(parseOptions(['--rebalance', 'on'])).map(({ rebalance }) => rebalance)).toEqual(['on', 'off']);
+    expect(planRuns(parseOptions(['--tail-policy', 'wait']))).toHaveLength(1);
+  });
+
   it('merges sampling parameters: a file, then parameters with an option of their own', () => {
     const folder = mkdtempSync(join(tmpdir(), 'broomwagon-sampling-'));
     const file = join(folder, 'sampling.json');
@@ -168,6 +193,12 @@ describe('the command line', () => {
     [['--sampling', __filename], /--sampling.*cannot be read as JSON/],
     [['--model', 'm'], /--model is for real engines/],
     [['--lengths', 'huge'], /--lengths.*math-short-16k/],
+    [['--compare', 'wait,never'], /--compare.*"never" is none of wait/],
+    [['--compare', 'auto', '--rebalance', 'on'], /--compare cannot be combined with --rebalance/],
+    [
+      ['--engine', 'http://a:1', '--lengths', 'think-32k', '--sample-over-provision', '1.5'],
+      /--lengths with --engine.*--sample-over-provision/,
+    ],
     [['--speed', '0'], /--speed/],
     [['--engine', 'localhost:8000'], /--engine.*http:\/\//],
     [['--engine', 'nonsense'], /--engine.*an address/],

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { idFault, LIMITS, MAX_ID_BYTES, POOL_PATTERN, TAIL_POLICIES } from '@broomwagon/contracts';
+import { idFault, LIMITS, MAX_ID_BYTES, POOL_PATTERN, TAIL_POLICIES, type TailPolicyName } from '@broomwagon/contracts';
 import { LENGTH_PRESETS } from '@broomwagon/models';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { holdsSteps } from '../../../reference-trainer/src/results/results-file';
@@ -20,6 +20,7 @@ Examples:
   npm start -- --once --prompts my.jsonl --steps all --results out.jsonl
   npm start -- --once --prompts my.jsonl --steps all --results out.jsonl --job my-job --continue
   npm start -- --engine http://127.0.0.1:8000 --engine http://127.0.0.1:8001 --prompts my.jsonl --max-tokens 2048
+  npm start -- --once --engine http://127.0.0.1:8000 --lengths math-short-8k --compare wait,auto   (docs/gpu.md)
   cat my.jsonl | npm start -- --once --prompts - --tail-policy regenerate
 
 Prompts are one JSON object a line: "prompt" (text), or OpenAI "messages", or "promptTokenIds"; optional "id",
@@ -52,7 +53,8 @@ export function parseOptions(argv: readonly string[]): TrainerOptions {
   const { tail, rest: besideTail } = takeTail(given);
   const { sampling, rest } = takeSampling(besideTail);
   const isGiven = (name: string): boolean => command.getOptionValueSource(name) === 'cli';
-  const options = withPreset({ ...rest, engineUrls: engine, tail, sampling } as TrainerOptions, isGiven);
+  const equalLengths = engine.length > 0 && isGiven('lengths');
+  const options = withPreset({ ...rest, engineUrls: engine, tail, sampling, equalLengths } as TrainerOptions, isGiven);
   checkTail(options);
   checkTogether(options, isGiven);
   return options;
@@ -94,11 +96,12 @@ function trainerCommand(): Command {
     .option('--model <name>', 'model of --engine to use (default: the first that each engine lists)')
     .option('--speed <x>', 'simulated seconds per second (default: depends on the load)', decimal(0.1, 100_000))
     .addOption(
-      new Option('--lengths <preset>', 'response lengths of simulated engines')
+      new Option('--lengths <preset>', 'response lengths of simulated engines; with --engine see docs/gpu.md')
         .choices(Object.keys(LENGTH_PRESETS))
         .default(DEFAULTS.lengths),
     )
-    .option('--no-baseline', 'do not run the same prompts under the policy wait')
+    .option('--compare <policies>', 'tail policies that roll out the same prompts, too', policies, ['wait'])
+    .option('--no-baseline', 'do not run the same prompts again')
     .option('--pool <name>', 'name of the pool', poolName)
     .option('--job <id>', 'id of the job (default: a new one)', jobId)
     .option('--workers <n>', 'worker processes', integer(1, 64), DEFAULTS.workers)
@@ -115,12 +118,19 @@ function checkTogether(options: TrainerOptions, given: (name: string) => boolean
     for (const [name, flag] of [
       ['engines', '--engines'],
       ['speed', '--speed'],
-      ['lengths', '--lengths'],
       ['preset', '--preset'],
     ] as const) {
       if (given(name))
         throw new UsageError(`${flag} is for simulated engines and cannot be combined with --engine (see --help)`);
     }
+  }
+  if (options.equalLengths && options.tail.sampleOverProvision !== undefined) {
+    throw new UsageError('--lengths with --engine cannot be combined with --sample-over-provision (see --help)');
+  }
+  if (given('compare') && options.rebalance !== 'off') {
+    throw new UsageError(
+      '--compare cannot be combined with --rebalance, which compares with a run without (see --help)',
+    );
   }
   if (options.report !== undefined && options.report === options.results) {
     throw new UsageError('--report and --results name the same file (see --help)');
@@ -153,6 +163,13 @@ function steps(text: string): number | 'all' {
     throw new InvalidArgumentError('It must be a whole number from 1 or "all".');
   }
   return Number(text);
+}
+
+function policies(text: string): TailPolicyName[] {
+  const names = text.split(',').map((name) => name.trim()) as TailPolicyName[];
+  const unknown = names.find((name) => !TAIL_POLICIES.includes(name));
+  if (unknown === undefined) return [...new Set(names)];
+  throw new InvalidArgumentError(`"${unknown}" is none of ${TAIL_POLICIES.join(', ')}.`);
 }
 
 function addUrl(text: string, before: string[]): string[] {

@@ -73,6 +73,33 @@ export function takeTail(given: Record<string, unknown>): { tail: TailParameters
   return { tail, rest };
 }
 
+/** A run of the data set under a tail policy. */
+export interface PlannedRun {
+  policy: TailPolicy;
+  rebalance: TrainerOptions['rebalance'];
+  /** End of the name of its job; empty for the run of the options themselves. */
+  suffix: string;
+}
+
+/** The run of the options, then the runs to compare with; the policies of these have no other parameters. */
+export function planRuns(options: TrainerOptions): PlannedRun[] {
+  const policy = toTailPolicy(options);
+  const { rebalance } = options;
+  const runs: PlannedRun[] = [{ policy, rebalance, suffix: '' }];
+  // The rest of a continued job cannot be compared with a whole run.
+  if (!options.baseline || options.continue) return runs;
+  if (rebalance !== 'off') return [...runs, { policy, rebalance: 'off', suffix: '-off' }];
+  const others = options.compare.filter((name) => name !== policy.name);
+  return [
+    ...runs,
+    ...others.map((tailPolicy): PlannedRun => ({
+      policy: toTailPolicy({ ...options, tailPolicy, tail: {} }),
+      rebalance,
+      suffix: `-${tailPolicy}`,
+    })),
+  ];
+}
+
 /** Returns the tail policy of the options. */
 export function toTailPolicy({ tailPolicy: name, overProvision, tail, groups, samples }: TailChoices): TailPolicy {
   const concurrency = name === 'fixed-concurrency' ? { concurrency: groups * samples } : {};

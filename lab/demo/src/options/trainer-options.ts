@@ -61,10 +61,13 @@ export interface TrainerOptions {
   sampling: SamplingParameters;
   /** Simulated seconds per second; undefined = chosen for the load. */
   speed?: number;
-  /** Length preset of the simulator. */
+  /** Length preset of the simulator, or of all runs with `equalLengths`. */
   lengths: string;
-  /** Whether to run the same prompts also under `wait`, to compare. */
+  /** Whether all runs on real engines have the lengths of `lengths`, with examples/equal-lengths in each vLLM. */
+  equalLengths: boolean;
+  /** Whether to run the same prompts also under the policies of `compare`; with a rebalance, once without it. */
   baseline: boolean;
+  compare: TailPolicyName[];
   pool?: string;
   job?: string;
   workers: number;

@@ -75,12 +75,19 @@ describe('report arithmetic', () => {
   });
 
   it('finds a report invalid above 5 % clock lag, or with lost, duplicated or faulty results', () => {
-    const run = { policy: 'resume' as const, totals };
+    const run = { policy: 'resume' as const, totals, otherLengths: null };
     expect(invalidities(0.05, [run])).toEqual([]);
     expect(invalidities(null, [run])).toEqual([]);
     expect(invalidities(0.051, [run])).toEqual([expect.stringMatching(/invalid.*5\.1 %.*--speed/)]);
     for (const wrong of ['lost', 'duplicated', 'faulty']) {
-      expect(invalidities(0, [run, { policy: 'wait', totals: { ...totals, [wrong]: 1 } }])).toHaveLength(1);
+      expect(invalidities(0, [run, { ...run, policy: 'wait', totals: { ...totals, [wrong]: 1 } }])).toHaveLength(1);
     }
+  });
+
+  it('finds a comparison invalid whose samples have other lengths than were asked for', () => {
+    const run = { policy: 'resume' as const, totals, otherLengths: 0 };
+    expect(invalidities(null, [run])).toEqual([]);
+    const problems = invalidities(null, [run, { ...run, policy: 'auto', otherLengths: 3 }]);
+    expect(problems).toEqual([expect.stringMatching(/under auto, 3 samples have other lengths.*equal-lengths/)]);
   });
 });

@@ -78,7 +78,7 @@ export function sumEngineSeconds(steps: readonly StepReport[]): number | null {
 /** Reasons why a report is invalid, as sentences; empty if it is valid. */
 export function invalidities(
   clockLagShare: number | null,
-  runs: readonly Pick<RunReport, 'policy' | 'totals'>[],
+  runs: readonly Pick<RunReport, 'policy' | 'totals' | 'otherLengths'>[],
   simulatorRestarts = 0,
 ) {
   const found: string[] = [];
@@ -94,7 +94,13 @@ export function invalidities(
         `${percent(MAX_CLOCK_LAG_SHARE)}. Run again with a lower --speed or on a less busy machine.`,
     );
   }
-  for (const { policy, totals } of runs) {
+  for (const { policy, totals, otherLengths } of runs) {
+    if (otherLengths !== null && otherLengths > 0) {
+      found.push(
+        `This report is invalid: under ${policy}, ${otherLengths} samples have other lengths than --lengths asks for. ` +
+          'Does each vLLM run with the middleware of examples/equal-lengths?',
+      );
+    }
     if (totals.lost + totals.duplicated + totals.faulty === 0) continue;
     found.push(
       `This report is invalid: under ${policy} the checker counts ${totals.lost} samples lost (${totals.failed} ` +

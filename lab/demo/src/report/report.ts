@@ -59,6 +59,8 @@ export interface RunReport {
   cost: PolicyCost;
   /** CPU time of all processes but the engines; null where the system does not tell. */
   control: ControlCost | null;
+  /** Samples of other lengths than `--lengths`; null where it does not set the lengths of real engines. */
+  otherLengths: number | null;
   /** Choices of `auto`; null under other policies. */
   auto: AutoReport | null;
   steps: StepReport[];
@@ -76,6 +78,8 @@ export interface Report extends RunReport {
    * Null if there was no such run.
    */
   baseline: RunReport | null;
+  /** Runs of the same prompts under further policies (`--compare`). */
+  compared: RunReport[];
   /** Wall time of the baseline / wall time, whole runs compared; null without a baseline. */
   speedup: number | null;
   /**

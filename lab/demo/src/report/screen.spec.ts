@@ -53,6 +53,7 @@ function run(policy: RunReport['policy'], wallSeconds: number): RunReport {
       responses: 64,
       tokens: 20_000,
     },
+    otherLengths: null,
     auto: null,
     totals,
     steps,
@@ -67,6 +68,7 @@ function report(part: Partial<Report> = {}): Report {
     samplesPerGroup: 4,
     engines: { count: 8, simulated: true, speed: 40 },
     baseline: run('wait', 25),
+    compared: [],
     speedup: 2.5,
     simulatedSpeedup: 2.5,
     clockLagShare: 0.012,
@@ -85,10 +87,21 @@ describe('the report on the screen', () => {
     expect(text).toMatch(/Length bias 0\.98, off-policy 12\.3 %, waste 1\.0 % \(70 tokens\), batch variation 0\.20/);
     expect(text).toMatch(/By the clocks of the engines.*: 2\.50 \(500 s against 200 s\)/);
     expect(text).toMatch(/Policy wait: 2 training steps in 25.0 s/);
-    expect(text).toMatch(/Speed-up over wait: 2\.50 \(25\.0 s against 10\.0 s, whole runs compared\)/);
+    expect(text).toMatch(
+      /Speed-up over wait: 2\.50 \(25\.0 s against 10\.0 s, whole runs compared; control plane 0\.25 cores\)/,
+    );
+    expect(text).toMatch(
+      'Control plane: 2.5 CPU s, 0.25 cores (worker 2.0, redis 0.5); 39.1 ms a response, 125.0 us a token',
+    );
     expect(text).toMatch(/0 lost and 0 duplicated/);
     expect(text).not.toContain('auto chose');
     expect(text).toMatch(/Clock lag of the simulated engines: 1\.2 %; a report made with more than 5 % is invalid/);
+  });
+
+  it('has further runs, with their speed-up over the baseline', () => {
+    const text = reportText(report({ compared: [run('drip', 12.5)] }));
+    expect(text).toMatch(/Policy drip, over-provision 1\.375: 2 training steps in 12\.5 s/);
+    expect(text).toMatch(/Speed-up of drip over wait: 2\.00 \(12\.5 s; control plane 0\.20 cores\)/);
   });
 
   it('has runs with and without a rebalance, and simulated seconds', () => {

@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import { percent, summarize, type KindSummary } from './arithmetic';
+import { computeSpeedup, percent, summarize, type KindSummary } from './arithmetic';
 import { autoText } from './auto-report';
 import { controlText } from './control-cost';
 import type { Report, RunReport } from './report';
@@ -21,7 +21,9 @@ export function reportText(report: Report): string {
     '',
     ...runText(report, engines.speed),
   ];
-  if (baseline !== null) lines.push('', ...runText(baseline, engines.speed));
+  for (const run of [...(baseline === null ? [] : [baseline]), ...report.compared]) {
+    lines.push('', ...runText(run, engines.speed));
+  }
   lines.push(
     '',
     'mean wall: seconds per step. mean gen, slowest: seconds from the start of a step to the end of a sample, mean of all',
@@ -35,8 +37,16 @@ export function reportText(report: Report): string {
   if (speedup !== null && baseline !== null) {
     lines.push(
       `Speed-up over ${baseline.rebalance === null ? baseline.policy : 'no rebalance'}: ${speedup.toFixed(2)} (${baseline.wallSeconds.toFixed(1)} s against ` +
-        `${report.wallSeconds.toFixed(1)} s, whole runs compared).`,
+        `${report.wallSeconds.toFixed(1)} s, whole runs compared${besideText(report)}).`,
     );
+  }
+  if (baseline !== null) {
+    for (const run of report.compared) {
+      const times = computeSpeedup('wallSeconds', run, baseline)?.toFixed(2) ?? 'n/a';
+      lines.push(
+        `Speed-up of ${run.policy} over ${baseline.policy}: ${times} (${run.wallSeconds.toFixed(1)} s${besideText(run)}).`,
+      );
+    }
   }
   if (report.simulatedSpeedup !== null) {
     lines.push(
@@ -63,6 +73,11 @@ function runText(run: RunReport, speed: number | null): string[] {
     ...(run.control === null ? [] : [controlText(run.control, run.wallSeconds)]),
     ...(run.auto === null ? [] : autoText(run.auto)),
   ];
+}
+
+/** Cost of the control plane, for the line of a speed-up. */
+function besideText({ control, wallSeconds }: RunReport): string {
+  return control === null ? '' : `; control plane ${(control.cpuSeconds / wallSeconds).toFixed(2)} cores`;
 }
 
 function costText({ cost }: RunReport): string {

@@ -1,4 +1,4 @@
-import { toTailPolicy } from '../options/tail-options';
+import { planRuns } from '../options/tail-options';
 import type { TrainerOptions } from '../options/trainer-options';
 
 /** Number of requests in flight at once, and the settings that follow from it. */
@@ -41,8 +41,11 @@ const MAX_SPEED = 35;
 
 /** Computes the load of a run from its options. */
 export function computeLoad(options: TrainerOptions): Load {
-  const { name, overProvision = name === 'auto' ? MAX_OF_AUTO : 1, sampleOverProvision = 1 } = toTailPolicy(options);
-  const requestsPerRound = Math.ceil(options.groups * overProvision) * Math.ceil(options.samples * sampleOverProvision);
+  const requests = planRuns(options).map(({ policy }) => {
+    const { name, overProvision = name === 'auto' ? MAX_OF_AUTO : 1, sampleOverProvision = 1 } = policy;
+    return Math.ceil(options.groups * overProvision) * Math.ceil(options.samples * sampleOverProvision);
+  });
+  const requestsPerRound = Math.max(...requests);
   const engines = options.engineUrls.length > 0 ? options.engineUrls.length : options.engines;
   return {
     requestsPerRound,
