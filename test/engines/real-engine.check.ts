@@ -8,6 +8,9 @@ import {
 import type { Prompt } from '@broomwagon/contracts';
 import { equalShares, marginOfShares, type EqualShares, type WantedTokens } from '@broomwagon/testing';
 import { afterEach, describe, expect, inject, it } from 'vitest';
+import { EngineClient } from '../../lab/demo/src/checker/engine-client';
+import { JoinCheck } from '../../lab/demo/src/checker/join-check';
+import { scoreBy } from '../../lab/demo/src/checker/score-by-engine';
 
 const url = process.env.REAL_ENGINE_URL!;
 const apiKey = process.env.ENGINE_API_KEY;
@@ -295,6 +298,36 @@ describe.skipIf(!capabilities.tokenIdsOut)('sampling noise of a real engine', ()
     expect(await sampled(wanted, ownSeed(wanted))).toEqual(tokens);
     const tail = { ...wanted, made: tokens };
     expect(await sampled(tail, ownSeed(tail))).toEqual(await sampled(tail, ownSeed(tail)));
+  });
+});
+
+describe.skipIf(dialect === 'openai')('a real engine that scores responses again', () => {
+  it('gives a resumed response the log probabilities that were recorded, and others after a lost token', async () => {
+    const half = 100;
+    const sampling = { temperature: 1, logprobs: true };
+    const endlessText = { ...text, engineFields: { ignore_eos: true } };
+    const first = await adapter.generate(attempt(endlessText, { maxTokens: half, sampling }));
+    const made = { tokenIds: first.tokenIds!, text: first.text, tokenCount: half };
+    const second = await adapter.generate(attempt(endlessText, { maxTokens: 2 * half, sampling, made }));
+    const scorer = await scoreBy(new EngineClient(url, apiKey));
+    const check = async (lost: number) => {
+      const joins = new JoinCheck(scorer, 1);
+      joins.addPrompt('p', { prompt: text.text });
+      const parts = [first, second].map(({ tokenIds: ids, logprobs }, index) =>
+        index === 0
+          ? { ids: ids!.slice(0, half - lost), logprobs: logprobs!.slice(0, half - lost) }
+          : { ids: ids!, logprobs: logprobs! },
+      );
+      joins.add(1, {
+        promptId: 'p',
+        tokenIds: parts.flatMap(({ ids }) => ids),
+        logprobs: parts.flatMap(({ logprobs }) => logprobs),
+        segments: parts.map(({ ids }) => ({ tokenCount: ids.length, weightVersion: 0 })),
+      });
+      return joins.run(() => undefined);
+    };
+    expect(await check(0)).toMatchObject({ joins: 1, misfits: 0, skipped: [], control: { harmed: 1, found: 1 } });
+    expect(await check(1)).toMatchObject({ joins: 1, misfits: 1 });
   });
 });
 

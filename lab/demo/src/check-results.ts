@@ -24,7 +24,7 @@ async function main(argv: string[]): Promise<number> {
       new Option('--steps <n>', 'only the prompts of so many training steps count').argParser(count).conflicts('first'),
     )
     .option('--groups <n>', 'groups of a training step, for --steps', count, DEFAULTS.groups)
-    .option('--engine <url>', 'vLLM or SGLang that reads the results again: texts, and log probabilities after joins')
+    .option('--engine <url>', 'vLLM or SGLang that reads the results again: texts, and log probabilities at joins')
     .option('--scored <n>', 'resumed samples that --engine scores', count, 256)
     .option('--json', 'print the result as JSON', false)
     .exitOverride();
@@ -82,7 +82,7 @@ function inWords(outcome: CheckOutcome): string {
 function joinLines({ resumed, whole, joins, misfits, elsewhere, largestFit, control, skipped }: JoinOutcome): string[] {
   return [
     `joins of ${resumed} resumed samples, scored with ${whole} whole ones: ${joins} compared, ${misfits} do not fit`,
-    `  differences: ${elsewhere.toFixed(3)} nats elsewhere, at most ${largestFit.toFixed(3)} after a join that fits; a ` +
+    `  differences: ${elsewhere.toFixed(3)} nats elsewhere, at most ${largestFit.toFixed(3)} around a join that fits; a ` +
       `token left out was seen in ${control.found} of ${control.harmed} samples`,
     ...skipped.map(({ reason, tokens }) => `  ${tokens} tokens not compared: ${reason}`),
   ];

@@ -1,4 +1,7 @@
 import type { AttemptId } from '@broomwagon/contracts';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { startEngine } from '../../../engine-simulator/src/test-engine';
@@ -76,6 +79,45 @@ describe('the checker', () => {
     }
     await engine.close();
     await expect(outcome(' t7')).rejects.toThrow();
+  });
+
+  it('accepts a text without the special tokens of its ids, which vLLM decodes only beside responses', async () => {
+    const names: Record<number, string> = { 0: '<s>', 1: '<|im_end|>', 7: ' a', 8: '<b>', 9: ' <c' };
+    const server = createServer((request, response) => {
+      const parts: Buffer[] = [];
+      request.on('data', (part: Buffer) => parts.push(part));
+      request.on('end', () => {
+        if (request.url === '/v1/models') return response.end('{"data":[{"id":"m"}]}');
+        const { tokens, prompt } = JSON.parse(Buffer.concat(parts).toString()) as { tokens: number[]; prompt: string };
+        const ids = Object.keys(names).filter((id) => names[Number(id)] === prompt);
+        const answer =
+          request.url === '/tokenize'
+            ? { tokens: ids.map(Number) }
+            : { prompt: tokens.map((id) => names[id]).join('') };
+        return response.end(JSON.stringify(answer));
+      });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const decode = decodeBy(new EngineClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
+    const outcome = (tokenIds: number[], text: string) =>
+      check(
+        1,
+        [
+          {
+            ...line('p0', 0),
+            tokenIds,
+            text,
+            segments: [{ ...line('p0', 0).segments[0], tokenCount: tokenIds.length }],
+          },
+        ],
+        {
+          decode,
+        },
+      );
+    expect(await outcome([7, 0, 8, 7, 1], ' a<b> a')).toMatchObject({ ok: true });
+    expect(await outcome([7, 9, 1], ' a <c')).toMatchObject({ ok: true });
+    expect(await outcome([7, 0, 7, 7, 1], ' a a')).toMatchObject({ ok: false, inconsistent: 1 });
+    server.close();
   });
 
   it('accepts a text without the incomplete character at which the budget has cut it', async () => {

@@ -27,8 +27,8 @@ export interface CheckOutcome {
   problems: string[];
 }
 
-/** Returns the text of token ids as decoded by an engine. */
-export type Decode = (tokenIds: readonly number[]) => Promise<string>;
+/** Text of token ids as decoded by an engine, without special tokens that are not in the text of the response. */
+export type Decode = (tokenIds: readonly number[], text?: string) => Promise<string>;
 
 interface Entry {
   promptId: string;
@@ -75,11 +75,13 @@ export async function checkResults(
     }
     entries.push(entry);
     const fields = value as Record<string, unknown>;
-    const contradiction = contradictionIn(fields) ?? (await wrongTextIn(fields, options.decode));
+    const wrongCounts = contradictionIn(fields);
+    if (wrongCounts === undefined) options.joins?.add(line, fields);
+    const contradiction = wrongCounts ?? (await wrongTextIn(fields, options.decode));
     if (contradiction !== undefined) {
       counts.inconsistent += 1;
       say(`results line ${line}: ${contradiction}`);
-    } else options.joins?.add(line, fields);
+    }
   }
 
   const samplesPerPrompt =
@@ -199,10 +201,10 @@ async function wrongTextIn(value: Record<string, unknown>, decode: Decode | unde
   const { text, tokenIds, stopReason } = value;
   if (decode === undefined || typeof text !== 'string' || !Array.isArray(tokenIds)) return undefined;
   const ids = tokenIds as number[];
-  const decoded = await decode(ids);
+  const decoded = await decode(ids, text);
   if (!decoded.startsWith(text)) return 'the text is not the text of the token ids';
   if (withoutHalf(decoded) === withoutHalf(text) || stopReason === TOOL_CALLS) return undefined;
-  if (typeof stopReason === 'number' && (await decode(ids.slice(0, -1))) === text) return undefined;
+  if (typeof stopReason === 'number' && (await decode(ids.slice(0, -1), text)) === text) return undefined;
   // The token that completes a stop text may have text beyond it.
   const hasStop =
     typeof stopReason === 'string' && (decoded.startsWith(stopReason, text.length) || text.endsWith(stopReason));

@@ -1,5 +1,7 @@
-/** Tokens that are compared after a join: the effect of a lost or repeated token is largest there. */
+/** Tokens that are compared around a join: the effect of a lost or repeated token is largest there. */
 export const WINDOW = 16;
+/** Tokens before the join among these: a repeated token may count as the last one before it. */
+export const BEFORE = 2;
 /** Smallest limit, nats: windows elsewhere can be equal to the last bit. */
 const LEAST_LIMIT = 0.1;
 /** Share of the windows elsewhere below half of the limit. */

@@ -1,7 +1,8 @@
 import { isMultimodal } from '@broomwagon/contracts';
 import { CallRefused } from './engine-client';
-import { difference, mean, Noise, WINDOW } from './fit';
+import { BEFORE, difference, mean, type Noise, WINDOW } from './fit';
 import { parseSample, type Sample } from './join-sample';
+import { Noises } from './noises';
 import type { ScoredPrompt, Scorer } from './score-by-engine';
 
 /** Result of the check of joins. Differences are means of absolute differences of log probabilities, nats. */
@@ -11,9 +12,9 @@ export interface JoinOutcome {
   whole: number;
   /** Number of joins that were compared. */
   joins: number;
-  /** Number of these joins after which the log probabilities do not fit. */
+  /** Number of these joins around which the log probabilities do not fit. */
   misfits: number;
-  /** Difference of tokens that no join precedes, and the largest after a join that fits. */
+  /** Difference of tokens that no join precedes, and the largest around a join that fits. */
   elsewhere: number;
   largestFit: number;
   /** Samples that were scored once more with a token left out, and how many of these the limit found. */
@@ -24,10 +25,6 @@ export interface JoinOutcome {
 
 /** Scored samples of each weight version that were not cut. */
 const WHOLE_PER_VERSION = 8;
-/** Least tokens before joins by which the noise of a weight version is known. */
-const LEAST_TOKENS = 4 * WINDOW;
-/** Largest mean difference of tokens whose weights are those of the engine, nats: a lost token moves later ones by 0.5. */
-const MOST_NOISE = 0.2;
 const CONTROLS = 16;
 const CALLS_AT_ONCE = 8;
 
@@ -38,7 +35,7 @@ interface Scored extends Sample {
 }
 
 /**
- * Compares the log probabilities after each join, the place at which a sample was resumed, with the ones that the engine
+ * Compares the log probabilities around each join, the place at which a sample was resumed, with the ones that the engine
  * gives the same tokens when it reads prompt and response as one prompt. A token that is lost or repeated at a join
  * changes the context of all tokens after the join, so their log probabilities differ by more than the noise of the engine.
  */
@@ -80,15 +77,21 @@ export class JoinCheck {
     const whole = [...this.whole].flatMap(([version, samples]) => (versions.has(version) ? samples : []));
     const resumed = await this.scoreAll(this.resumed);
     const scored = [...resumed, ...(await this.scoreAll(whole))];
-    const noises = measureNoise(scored);
+    const noises = new Noises(
+      scored.map(({ parts, parts: [first], differences: all }) => ({
+        version: first!.version,
+        // The last tokens before a join belong to the join.
+        differences: within(all, 0, parts.length > 1 ? first!.end - BEFORE : first!.end),
+      })),
+    );
     const counts = { joins: 0, misfits: 0, largestFit: 0 };
     for (const sample of resumed) {
       for (const part of sample.parts.slice(1)) {
         const noise = this.usable(part, noises);
-        const after = within(sample.differences, part.start, part.end).slice(0, WINDOW);
-        if (noise === undefined || after.length === 0) continue;
+        const around = within(sample.differences, part.start - BEFORE, part.end).slice(0, WINDOW);
+        if (noise === undefined || around.length === 0) continue;
         counts.joins += 1;
-        const [found, limit] = [mean(after), noise.limit(after.length)];
+        const [found, limit] = [mean(around), noise.limit(around.length)];
         if (found <= limit) {
           counts.largestFit = Math.max(counts.largestFit, found);
           continue;
@@ -96,47 +99,44 @@ export class JoinCheck {
         counts.misfits += 1;
         say(
           `results line ${sample.line}: a token is lost or repeated before token ${part.start}, where the sample was ` +
-            `resumed${part.byText ? ' by text' : ''}: ${found.toFixed(2)} nats after it, at most ${limit.toFixed(2)} fit`,
+            `resumed${part.byText ? ' by text' : ''}: ${found.toFixed(2)} nats around it, at most ${limit.toFixed(2)} fit`,
         );
         // Tokens after a lost one may differ up to the end.
         this.skip('after a join that does not fit', sample.tokenIds.length - part.end);
         break;
       }
     }
-    const used = [...noises].flatMap(([, noise]) => (fits(noise) ? [noise] : []));
     return {
       resumed: resumed.length,
       whole: scored.length - resumed.length,
       ...counts,
-      elsewhere: mean(used.map((noise) => noise.mean)),
+      elsewhere: noises.mean,
       control: await this.control(scored, noises),
       skipped: [...this.skipped].map(([reason, tokens]) => ({ reason, tokens })),
     };
   }
 
   /** Noise of the weights of a part; undefined, and counted, if the engine cannot score its tokens. */
-  private usable({ version, start, end }: Sample['parts'][number], noises: Map<number, Noise>): Noise | undefined {
-    const noise = version === undefined ? undefined : noises.get(version);
-    if (fits(noise)) return noise;
-    const reason =
-      version === undefined
-        ? 'weights that changed during the attempt'
-        : noise === undefined || noise.tokens < LEAST_TOKENS
-          ? `weights ${version}, of which too few tokens come before joins`
-          : `weights ${version}: ${noise.mean.toFixed(2)} nats everywhere, so the engine has others now, or a temperature`;
-    this.skip(reason, end - start);
+  private usable({ version, start, end }: Sample['parts'][number], noises: Noises): Noise | undefined {
+    const found = version === undefined ? 'weights that changed during the attempt' : noises.find(version);
+    if (typeof found !== 'string') return found;
+    this.skip(found, end - start);
     return undefined;
   }
 
   /** Scores samples once more with one of their tokens left out, to see whether the limits find it. */
-  private async control(scored: readonly Scored[], noises: Map<number, Noise>): Promise<JoinOutcome['control']> {
-    const able = scored.filter(({ parts: [first] }) => fits(noises.get(first!.version!)) && first!.end > 2 * WINDOW);
-    const found = await mapSome(able.slice(0, CONTROLS), async ({ promptIds, tokenIds, logprobs, parts: [first] }) => {
-      const at = Math.floor(first!.end / 2);
+  private async control(scored: readonly Scored[], noises: Noises): Promise<JoinOutcome['control']> {
+    const able = scored.flatMap((sample) => {
+      const { version, end } = sample.parts[0]!;
+      const noise = version === undefined || end <= 2 * WINDOW ? '' : noises.find(version);
+      return typeof noise === 'string' ? [] : [{ ...sample, noise, at: Math.floor(end / 2) }];
+    });
+    const found = await mapSome(able.slice(0, CONTROLS), async ({ promptIds, tokenIds, logprobs, noise, at }) => {
       const again = await this.scorer.score(promptIds, tokenIds.slice(0, at + 1 + WINDOW).toSpliced(at, 1));
-      const recorded = logprobs.slice(at + 1, at + 1 + WINDOW);
-      const after = differences(recorded, again.slice(at)).filter((one) => one !== undefined);
-      return mean(after) > noises.get(first!.version!)!.limit(Math.max(1, after.length));
+      const after = differences(logprobs.slice(at + 1, at + 1 + WINDOW), again.slice(at)).filter(
+        (one) => one !== undefined,
+      );
+      return mean(after) > noise.limit(Math.max(1, after.length));
     });
     return { harmed: found.length, found: found.filter(Boolean).length };
   }
@@ -166,6 +166,7 @@ export class JoinCheck {
   }
 
   private skip(reason: string, tokens: number): void {
+    if (tokens === 0) return;
     this.skipped.set(reason, (this.skipped.get(reason) ?? 0) + tokens);
   }
 }
@@ -175,22 +176,7 @@ function differences(recorded: Sample['logprobs'], scored: readonly number[]): (
 }
 
 function within(all: Scored['differences'], start: number, end: number): number[] {
-  return all.slice(start, end).filter((one) => one !== undefined);
-}
-
-function fits(noise: Noise | undefined): boolean {
-  return noise !== undefined && noise.tokens >= LEAST_TOKENS && noise.mean <= MOST_NOISE;
-}
-
-/** Noise of each weight version, by the tokens before the first join of each sample. */
-function measureNoise(scored: readonly Scored[]): Map<number, Noise> {
-  const stretches = new Map<number, number[][]>();
-  for (const sample of scored) {
-    const { start, end, version } = sample.parts[0]!;
-    if (version === undefined) continue;
-    stretches.set(version, [...(stretches.get(version) ?? []), within(sample.differences, start, end)]);
-  }
-  return new Map([...stretches].map(([version, all]) => [version, new Noise(all)]));
+  return all.slice(Math.max(0, start), Math.max(0, end)).filter((one) => one !== undefined);
 }
 
 /** Maps with a few calls at a time, in order. */
