@@ -241,7 +241,7 @@ describe('an abort by id', () => {
     const result = createEngineAdapter(dialect, engine.url).generate(request, { signal: stop.signal });
     await expect.poll(async () => (await fetchState(engine.url)).late).toBe(1);
     stop.abort();
-    expect(await result).toMatchObject({ finishReason: 'aborted', tokenCount: 0 });
+    expect(await result).toMatchObject({ finishReason: 'aborted' });
     // The request has arrived by now.
     const { running, waiting, requests } = await fetchState(engine.url);
     expect([running + waiting, requests.received]).toEqual([0, 1]);
@@ -255,7 +255,7 @@ describe('an abort by id', () => {
     [500, 1],
   ])('answered %s: unanswered %s times', async (status, expected) => {
     const server = createServer((call, response) => {
-      if (call.url === '/abort_requests') response.writeHead(status).end();
+      if (call.url?.endsWith('/abort_requests')) response.writeHead(status).end();
       else
         response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: {"choices":[{"text":"a"}]}\n\n');
     });

@@ -50,8 +50,8 @@ export async function fetchState(url: string): Promise<SimulatorState> {
 
 /** Number of requests in the engine at this moment. */
 export async function inEngine(url: string): Promise<number> {
-  const { running, waiting } = await fetchState(url);
-  return running + waiting;
+  const { table } = await fetchState(url);
+  return table.filter(({ state }) => state === 'running' || state === 'waiting').length;
 }
 
 export async function inject(

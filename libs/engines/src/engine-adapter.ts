@@ -111,7 +111,10 @@ export interface GeneratedChat {
 }
 
 export interface GenerateOptions {
-  /** An abort disconnects, aborts by id if the engine can, and gives finishReason `aborted`: no error. */
+  /**
+   * An abort gives finishReason `aborted`: no error. The request is aborted by id, and the tokens that the engine had
+   * not sent are read, for `endTimeoutMs`; without an abort by id, the connection is closed.
+   */
   signal?: StopSignal;
   /** Called in order with every increment; a thrown error loses all other tokens. Must not throw. */
   onTokens?: (increment: TokenIncrement) => void;
@@ -123,8 +126,7 @@ export interface GenerateOptions {
   /** False: the result has the number of tokens only; `onTokens` has got the tokens. Default true. */
   keepsTokens?: boolean;
   /**
-   * Name of a long field that is returned as {@link OpaqueText}. The engine reports the field with its last event, so a
-   * stream that is aborted is read to its end, for 3 s at most.
+   * Name of a long field that is returned as {@link OpaqueText}. The engine reports the field with its last event.
    */
   opaqueField?: string;
   /** Called once, before the call of the engine: how made tokens are sent. Must not throw. */
@@ -275,6 +277,8 @@ export interface EngineAdapterOptions {
   firstTokenTimeoutMs?: number;
   /** Maximum time without an event after the first token, keep-alive comments not counted; default 120,000. */
   stallTimeoutMs?: number;
+  /** Maximum time for the rest of a stream whose request was aborted by its id; default 3,000. */
+  endTimeoutMs?: number;
   /** Maximum time for a whole answer of probe, report, health and abort; default 5,000. */
   callTimeoutMs?: number;
   /** Maximum streams of this process to one engine; further streams wait. Default 4,096. */

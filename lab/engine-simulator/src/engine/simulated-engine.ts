@@ -237,7 +237,8 @@ export class SimulatedEngine implements LockstepMember {
 
   finish(key: string): void {
     const live = this.live.get(key);
-    if (live) this.close(live, live.target < live.budget || this.endsByItself(live) ? 'stop' : 'length');
+    if (live && live.target <= (live.standsAt ?? Infinity))
+      this.close(live, live.target < live.budget || this.endsByItself(live) ? 'stop' : 'length');
   }
 
   /** Whether a response that has used up its budget ends there by itself. */
@@ -246,7 +247,9 @@ export class SimulatedEngine implements LockstepMember {
   }
 
   private send(live: Live, now: number): void {
-    const made = this.model.made(live.key) ?? 0;
+    const { standsAt = Infinity } = live;
+    // The model has no request that stands still near its end.
+    const made = Math.min(this.model.made(live.key) ?? (Number.isFinite(standsAt) ? live.target : 0), standsAt);
     if (made <= live.sentTokens) return;
     const offset = live.identity.madeTokens;
     const from = live.sentTokens;

@@ -20,6 +20,8 @@ export interface EngineRequest {
   budget: number;
   /** Least tokens that this attempt generates. */
   minTokens: number;
+  /** Number of tokens of this attempt after which the engine stands still until the request is aborted; default: never. */
+  standsAt?: number;
   /** Salt of the prefix cache: prompts cached under other salts are not found. */
   cacheSalt?: string;
 }

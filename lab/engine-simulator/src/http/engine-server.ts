@@ -151,6 +151,7 @@ export class EngineServer {
         'GET /version': (_, response) => sendJson(response, 200, { version: VERSION, instance_id: engine.instanceId }),
         'POST /abort_requests': (request, response) => this.abortRequests(request, response),
         ...(scaleOut && {
+          'POST /inference/v1/abort_requests': (request, response) => this.abortRequests(request, response),
           'POST /inference/v1/generate': async (request, response) =>
             this.generate(readTokenCall(request, await readObject(request)), response),
         }),
@@ -227,7 +228,14 @@ export class EngineServer {
     let drop: () => void;
     try {
       drop = engine.submit(
-        { names, identity, budget, minTokens: call.minTokens, cacheSalt: call.cacheSalt },
+        {
+          names,
+          identity,
+          budget,
+          minTokens: call.minTokens,
+          cacheSalt: call.cacheSalt,
+          standsAt: this.zoo.standsAt,
+        },
         {
           tokens: (from, to) => sink?.tokens(from, to),
           // A response without tokens left ends before submit returns, hence before there is a sink.

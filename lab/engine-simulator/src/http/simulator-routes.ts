@@ -55,8 +55,8 @@ export function simulatorRoutes(
     'POST /simulator/zoo': async (request, response) => {
       const body = await readObject(request);
       const [entries, later] = [namesIn(body.entries), namesIn(body.later ?? [])];
-      const at = wholeNumber(body, 'at', 0);
-      const closeConnections = select({ entries, later, at, count: wholeNumber(body, 'count', 1) });
+      const [at, standsAt] = [wholeNumber(body, 'at', 0), wholeNumber(body, 'standsAt', 0)];
+      const closeConnections = select({ entries, later, at, standsAt, count: wholeNumber(body, 'count', 1) });
       if (closeConnections) response.on('finish', closeConnections);
       sendJson(response, 200, { accepted: true });
     },

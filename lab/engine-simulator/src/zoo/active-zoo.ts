@@ -16,6 +16,8 @@ export interface ZooSelection {
   at?: number;
   /** Number of generate calls with these entries; default: all. */
   count?: number;
+  /** Number of tokens of each call after which the engine stands still until the call is aborted; default: never. */
+  standsAt?: number;
   /** Names of the entries of later calls; default: none. */
   later?: readonly string[];
 }
@@ -27,9 +29,11 @@ export class ActiveZoo {
   private callsLeft = Infinity;
   private later: readonly ZooEntry[] = [];
   server: ServerForm = {};
+  standsAt: number | undefined;
 
   /** Replaces the behaviours. @throws RangeError for an unknown name */
-  select({ entries, at = 0, count = Infinity, later = [] }: ZooSelection): void {
+  select({ entries, at = 0, count = Infinity, later = [], standsAt }: ZooSelection): void {
+    this.standsAt = standsAt;
     this.later = findEntries(later);
     this.entries = findEntries(entries);
     this.at = at;

@@ -3,12 +3,15 @@ import { createEngineAdapter, engineRequestId, type GenerationResult } from '@br
 import { TokenBuffer } from '@broomwagon/generation';
 import { selectZoo } from '../test-engine';
 import { formatWords } from '../tokens/token-script';
+import { INTERVAL } from './entries/texts';
 import { FAILING } from './zoo-sets';
 
 const MAX_ATTEMPTS = 12;
 const GENERATED_ID_BASE = 1_000_000;
 /** Timeout for an engine that hangs; a slow call that exceeds it is only repeated. */
 const STALL_MS = 300;
+/** Tokens that an engine with the behaviour `stream-interval` has not sent when it stands still. */
+const UNSENT_TOKENS = 2;
 
 /** A sample of one engine with some behaviours, and the positions at which its caller cuts it. */
 export interface ZooSample {
@@ -47,13 +50,15 @@ export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
   const { dialect, url, entries, cuts, prompt, maxTokens = 8_192, sampling } = sample;
   const isHanging = entries.includes('hung-healthy');
   const limits = isHanging ? { stallTimeoutMs: STALL_MS, firstTokenTimeoutMs: STALL_MS } : {};
-  const adapter = createEngineAdapter(dialect, url, limits);
+  const adapter = createEngineAdapter(dialect, url, { ...limits, endTimeoutMs: STALL_MS });
   const buffer = new TokenBuffer(sampling.stop ?? [], false);
   const ends: ZooOutcome['ends'] = [];
   runs += 1;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const active = entries.filter((name) => attempt < sample.hits || !FAILING.has(name));
-    await selectZoo(url, { entries: active, at: sample.at });
+    const cut = cuts[attempt] ?? Infinity;
+    // An engine that did not stand still would be at the end of the response before the abort.
+    await selectZoo(url, { entries: active, at: sample.at, standsAt: findStand(cut, entries, attempt) });
     const stop = new AbortController();
     let arrived = 0;
     const made = { text: buffer.text, tokenIds: buffer.allIds, tokenCount: buffer.count };
@@ -66,7 +71,7 @@ export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
     };
     const onTokens: NonNullable<Parameters<typeof adapter.generate>[1]>['onTokens'] = (increment) => {
       arrived += increment.tokenCount;
-      if (buffer.take(increment) || arrived >= (cuts[attempt] ?? Infinity)) stop.abort();
+      if (buffer.take(increment) || arrived >= cut) stop.abort();
     };
     try {
       const end = await adapter.generate(request, { signal: stop.signal, onTokens, readsAtOnce: () => true });
@@ -85,6 +90,16 @@ export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
     buffer.cut();
   }
   throw new Error(`No end after ${MAX_ATTEMPTS} calls: ${ends.join(', ')}`);
+}
+
+/**
+ * Number of tokens at which an engine stands still, once `cut` tokens have arrived. The first tokens of a call that
+ * continues ids are held until they end with a whole character, so that it needs some tokens more.
+ */
+function findStand(cut: number, entries: readonly string[], attempt: number): number | undefined {
+  if (cut === Infinity) return undefined;
+  const sent = attempt === 0 ? cut : cut + INTERVAL;
+  return entries.includes('stream-interval') ? Math.ceil((sent - 1) / INTERVAL) * INTERVAL + 1 + UNSENT_TOKENS : sent;
 }
 
 function outcome(buffer: TokenBuffer, ends: ZooOutcome['ends'], end: GenerationResult, lastCall: number): ZooOutcome {

@@ -66,7 +66,7 @@ describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
   });
 
   it.each(['aborts-ignored', 'closes-unnoticed'])('%s leaves nothing in the engine after a stop', async (name) => {
-    await selectZoo(engine.url, { entries: [name] });
+    await selectZoo(engine.url, { entries: [name], standsAt: 1 });
     const stop = new AbortController();
     const options = { signal: stop.signal, onTokens: () => stop.abort() };
     expect(await createEngineAdapter(dialect, engine.url).generate(request(), options)).toMatchObject({

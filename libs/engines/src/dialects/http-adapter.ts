@@ -28,6 +28,7 @@ import type { IncludedStop } from '../stream/included-stop';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import type { StopSignal } from '../stop-signal';
 import { continueText } from '../stream/continued-text';
+import type { AbortMemory } from '../stream/requested-end';
 import type { Decode } from '../stream/decoded-text';
 import { streamGeneration, type StreamCall } from '../stream/stream-generation';
 import { WithheldText } from '../stream/withheld-text';
@@ -57,6 +58,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   abstract readonly dialect: EngineDialect;
   protected readonly http: EngineHttp;
   private modelName?: Promise<string>;
+  private readonly abortMemory: AbortMemory = {};
   protected readonly stopTokens: StopTokens;
   private readonly withheld: WithheldText;
   private readonly decode: Decode = (tokenIds, timeoutMs) => this.stopTokens.decode(tokenIds, timeoutMs);
@@ -128,6 +130,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       headers: { 'x-request-id': request.engineRequestId },
       resumedBy: plan.resumedBy,
       abortById: () => this.abort(request.engineRequestId).catch(() => undefined),
+      abortMemory: this.abortMemory,
     };
     const run = (all: GenerateOptions) => streamGeneration(this.http, call, this.options, all);
     const continued = {

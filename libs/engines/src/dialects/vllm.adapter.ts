@@ -14,6 +14,11 @@ const TOKEN_IDS_SINCE = [0, 10, 2];
 /** First version with `cache_salt` on all routes and without the engine V0, which refuses the field. */
 const CACHE_SALT_SINCE = [0, 11, 0];
 
+/**
+ * Routes for aborts by id: of `--enable-scale-out` (0.32.0), and of the development mode. With both, the first is called:
+ * it is guarded by the key of the engine.
+ */
+const ABORT_PATHS = ['/inference/v1/abort_requests', '/abort_requests'];
 const PARSE_PATH = '/v1/chat/completions/derender';
 /** Streams of this route have routed experts; streams of completions have none. */
 const TOKEN_PATH = '/inference/v1/generate';
@@ -27,8 +32,8 @@ const SAMPLING_FIELDS = [
 
 export class VllmAdapter extends HttpEngineAdapter {
   readonly dialect = 'vllm';
-  /** Whether this build has the route for aborts; undefined before the first abort or probe. */
-  private canAbortById?: boolean;
+  /** Routes for aborts that this start of the engine has, or may have: each 404 removes one. */
+  private abortPaths: readonly string[] = ABORT_PATHS;
   /** Start of an engine that has no route for its weights. */
   private withoutWeightInfo?: number;
 
@@ -40,10 +45,10 @@ export class VllmAdapter extends HttpEngineAdapter {
     }
     const model = await this.listModel(signal);
     const metrics = readMetrics((await this.http.getText('/metrics', signal)) ?? '');
-    const [abortById, canPause, canReset, tokenize] = await Promise.all(
-      ['/abort_requests', '/pause', '/reset_prefix_cache', '/tokenize'].map((path) => this.hasRoute(path, signal)),
+    const [canPause, canReset, tokenize, ...canAbort] = await Promise.all(
+      ['/pause', '/reset_prefix_cache', '/tokenize', ...ABORT_PATHS].map((path) => this.hasRoute(path, signal)),
     );
-    this.canAbortById = abortById;
+    this.abortPaths = ABORT_PATHS.filter((_, index) => canAbort[index]);
     const saidWeights = saidVersion(await this.http.call('GET', '/weight_info', undefined, signal));
     const startedAt = getProcessStart(metrics);
     return {
@@ -62,7 +67,7 @@ export class VllmAdapter extends HttpEngineAdapter {
         tokenIdsIn: true,
         tokenIdsOut: isAtLeast(about.version, TOKEN_IDS_SINCE),
         logprobs: true,
-        abortById,
+        abortById: this.abortPaths.length > 0,
         abortOnDisconnect: true,
         loadReport: metrics.has('vllm:num_requests_running'),
         prefixCacheReset: canReset,
@@ -76,12 +81,13 @@ export class VllmAdapter extends HttpEngineAdapter {
 
   /** vLLM puts a prefix of the route before the id, and for completions the index of the prompt after it. */
   async abort(engineRequestId: string): Promise<boolean> {
-    if (this.canAbortById === false) return false;
     const prefixed = ['chatcmpl', 'generate-tokens'].map((route) => `${route}-${engineRequestId}`);
     const ids = [`cmpl-${engineRequestId}-0`, ...prefixed, engineRequestId];
-    const answered = await this.abortRoute('/abort_requests', { request_ids: ids });
-    if (!answered) this.canAbortById = false;
-    return answered;
+    for (const path of this.abortPaths) {
+      if (await this.abortRoute(path, { request_ids: ids })) return true;
+      this.abortPaths = this.abortPaths.filter((one) => one !== path);
+    }
+    return false;
   }
 
   /** Reads the report. Older versions, and engines without the development routes, do not report their weights. */

@@ -17,8 +17,9 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
   /** The answer is a stream of events. */
   isOpen = false;
   private isAborted = false;
-  /** The stream is aborted, or will be: see {@link abortOnceAnswered}. */
+  /** The request is never sent again: see {@link onceOpen}. */
   private isStopped = false;
+  private opened: (() => void) | undefined;
   private reason: unknown;
   private resumeRequest?: () => void;
   private abortRequest?: (reason?: Error) => void;
@@ -56,15 +57,20 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     this.onError(reason);
   }
 
-  /**
-   * Closes the connection as soon as the engine begins to answer.
-   * @returns false, with nothing done, if the engine has answered, or the request is not sent
-   */
-  abortOnceAnswered(reason: unknown): boolean {
-    if (this.abortRequest === undefined || this.status !== 0) return false;
+  /** The engine may have the request. */
+  get isSent(): boolean {
+    return this.abortRequest !== undefined;
+  }
+
+  get isAnswered(): boolean {
+    return this.status !== 0;
+  }
+
+  /** Stops a request that is sent and not answered: `opened` is called if a stream begins. Any other answer is dropped. */
+  onceOpen(reason: unknown, opened: () => void): void {
     this.isStopped = true;
     this.reason = reason;
-    return true;
+    this.opened = opened;
   }
 
   resume(): void {
@@ -92,7 +98,8 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     this.contentEncoding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
     const isCompressed = this.contentEncoding !== 'identity';
     this.isOpen = status === 200 && this.contentType.startsWith('text/event-stream') && !isCompressed;
-    if (this.isStopped) this.abort(this.reason);
+    if (this.isStopped && this.isOpen && !this.isAborted) this.opened?.();
+    else if (this.isStopped) this.abort(this.reason);
     else if (!this.isOpen) {
       this.retryAfter = headers['retry-after']?.toString();
       // The body of a compressed answer cannot be quoted, and may take as long as the generation.

@@ -21,6 +21,10 @@ export class AttemptTokens {
     private readonly stop?: IncludedStop,
   ) {}
 
+  get count(): number {
+    return this.tokenCount;
+  }
+
   get isEmpty(): boolean {
     return this.tokenCount === 0;
   }

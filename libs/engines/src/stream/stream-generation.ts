@@ -9,16 +9,12 @@ import type { ChunkReader } from './chunk-reader';
 import { EventStreamParser } from './event-stream';
 import type { IncludedStop } from './included-stop';
 import { OpaqueField } from './opaque-field';
+import { RequestedEnd, type AbortMemory } from './requested-end';
 import { SilenceWatch } from './silence-watch';
 
 export const DEFAULT_FIRST_TOKEN_TIMEOUT_MS = 30 * 60_000;
 export const DEFAULT_STALL_TIMEOUT_MS = 120_000;
 export const DEFAULT_MAX_LINE_BYTES = 1_048_576;
-/**
- * Time for which a stop waits for the headers of the engine, or for the last event of the stream if the event is
- * wanted.
- */
-const STOP_MS = 3_000;
 /** Age of a response after which its end may be found 200 ms late, milliseconds. */
 const LONG_MS = 10_000;
 
@@ -35,6 +31,8 @@ export interface StreamCall {
    * must not throw.
    */
   abortById: () => Promise<boolean | undefined>;
+  /** What earlier calls of this engine have shown of its aborts. */
+  abortMemory: AbortMemory;
 }
 
 /**
@@ -59,7 +57,9 @@ export async function streamGeneration(
   const { reader } = call;
   const opaque = opaqueField === undefined ? undefined : new OpaqueField(opaqueField);
   let isDone = false;
+  let isReading = false;
   const read = (bytes: Buffer): void => {
+    isReading = true;
     for (const data of parser.push(opaque?.take(bytes) ?? bytes)) {
       if (data === '[DONE]') {
         isDone = true;
@@ -69,10 +69,11 @@ export async function streamGeneration(
       opaque?.restore(step);
       silence.heard(tokens.take(step));
     }
+    isReading = false;
   };
   const beganAt = performance.now();
   const urgency = (): Urgency => {
-    if (tokens.isEmpty || readsAtOnce?.()) return 'urgent';
+    if (tokens.isEmpty || signal?.aborted || readsAtOnce?.()) return 'urgent';
     return performance.now() - beganAt > LONG_MS ? 'long' : 'usual';
   };
   const stream = http.stream((chunk) => batch.add(chunk, urgency()));
@@ -81,14 +82,18 @@ export async function streamGeneration(
   const abortById = async (): Promise<void> => {
     if ((await call.abortById()) === undefined) onUnstopped?.();
   };
-  let stopTimer: NodeJS.Timeout | undefined;
+  const requestedEnd = new RequestedEnd({
+    stream,
+    abortById: call.abortById,
+    memory: call.abortMemory,
+    countTokens: () => tokens.count,
+    reason: () => signal?.reason,
+    timeoutMs: options.endTimeoutMs,
+  });
   const onAbort = (): void => {
-    const disconnect = (): void => stop(signal?.reason);
-    // Before its headers the engine may not know the id, so the abort is repeated after them (decision 0026).
-    const isEarly = stream.abortOnceAnswered(signal?.reason);
-    if (!isEarly && (opaque === undefined || tokens.isEmpty)) return disconnect();
-    stopTimer = setTimeout(disconnect, STOP_MS);
-    void call.abortById().then((isAnswered) => isAnswered || disconnect());
+    // A stop that comes from `onTokens` must not read later chunks before the rest of this chunk.
+    if (!isReading) batch.flushLate();
+    requestedEnd.begin();
   };
   signal?.addEventListener('abort', onAbort);
   const silence = new SilenceWatch(
@@ -113,7 +118,7 @@ export async function streamGeneration(
       throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without a token or a finish reason`);
     }
     // vLLM ends the stream of a request that was aborted on it with [DONE] and without a reason.
-    if (tokens.finishReason === undefined) await abortById();
+    if (tokens.finishReason === undefined && !requestedEnd.isConfirmed) await abortById();
     return tokens.result(tokens.finishReason ?? 'aborted', call.resumedBy);
   } catch (error) {
     // The engine has reported the end; a later error changes nothing.
@@ -128,7 +133,7 @@ export async function streamGeneration(
     throw failure;
   } finally {
     silence.stop();
-    clearTimeout(stopTimer);
+    requestedEnd.clear();
     signal?.removeEventListener('abort', onAbort);
   }
 }

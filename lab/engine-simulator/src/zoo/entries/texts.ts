@@ -4,6 +4,8 @@ import { stopText } from '../stages/stop-text';
 import { streamInterval } from '../stages/stream-interval';
 import type { ZooEntry } from '../zoo-entry';
 
+/** Tokens in a chunk of an engine with the behaviour `stream-interval`. */
+export const INTERVAL = 5;
 const TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
 
 /** Behaviours with texts and ids that arrive separately. Stop texts are matched in the text of whole characters. */
@@ -96,7 +98,7 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     release: 'vLLM 0.11.1; SGLang `--stream-interval`',
     broomwagon: 'takes any number of tokens in a chunk',
     test: TEST,
-    stage: streamInterval(5),
+    stage: streamInterval(INTERVAL),
   },
   {
     name: 'sglang-whole',

@@ -1,0 +1,200 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Dispatcher } from 'undici';
+import { EngineStream } from '../http/engine-stream';
+import { StopSource } from '../stop-signal';
+import { OpenAiChunkReader } from './openai-chunk-reader';
+import type { AbortMemory } from './requested-end';
+import { streamGeneration } from './stream-generation';
+
+const EVENT_STREAM = [Buffer.from('content-type'), Buffer.from('text/event-stream')];
+
+/**
+ * The call is stopped before the engine has sent its headers. Timers are fake: time passes only when a test advances
+ * it.
+ */
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Starts one call, and records its actions in order. */
+function begin(answerOfAbort: boolean | undefined, abortMemory: AbortMemory = {}) {
+  const done: string[] = [];
+  const stop = new StopSource();
+  let stream!: EngineStream;
+  const http = {
+    baseUrl: 'http://engine',
+    stream: (take: (chunk: Buffer) => boolean) => (stream = new EngineStream(take, 1_000)),
+    receive: () => stream.run({ dispatch: () => true } as unknown as Dispatcher, { path: '/', method: 'POST' }),
+    transportError: () => new BroomwagonError('ENGINE_ERROR', 'broken'),
+  };
+  const abortById = () => {
+    done.push('abort');
+    return Promise.resolve(answerOfAbort);
+  };
+  const call = { path: '/', body: {}, headers: {}, reader: new OpenAiChunkReader(), abortById, abortMemory };
+  const result = streamGeneration(http, call, {}, { signal: stop, onUnstopped: () => done.push('unstopped') });
+  void result.then(({ finishReason, tokenIds = [] }) => done.push([finishReason, ...tokenIds].join(' ')));
+  return {
+    done,
+    stop: () => stop.abort(),
+    connect: () => stream.onConnect(() => done.push('closed')),
+    answer: (status: number) => stream.onHeaders(status, EVENT_STREAM, () => undefined),
+    /** Sends a chunk with these ids. */
+    chunk: (ids: number[], reason?: string) => {
+      const choice = { text: ids.map((id) => ` t${id}`).join(''), token_ids: ids, finish_reason: reason ?? null };
+      stream.onData(Buffer.from(`data: ${JSON.stringify({ choices: [choice] })}\n\n`));
+    },
+    complete: () => stream.onComplete(),
+    fail: () => stream.onError(new Error('broken')),
+  };
+}
+/** Runs all pending promises; no time passes. */
+const settled = () => vi.advanceTimersByTimeAsync(0);
+
+it('the abort by id is repeated once the engine has begun its stream, which is read to its end', async () => {
+  const { done, connect, stop, answer, chunk, complete } = begin(true);
+  connect();
+  stop();
+  await settled();
+  expect(done).toEqual(['abort']);
+  answer(200);
+  await settled();
+  expect(done).toEqual(['abort', 'abort']);
+  chunk([1, 2], 'abort');
+  complete();
+  await settled();
+  expect(done).toEqual(['abort', 'abort', 'aborted 1 2']);
+});
+
+it('the connection is closed once the engine has refused a stopped request', async () => {
+  const { done, connect, stop, answer } = begin(true);
+  connect();
+  stop();
+  await settled();
+  answer(500);
+  await settled();
+  expect(done).toEqual(['abort', 'closed', 'abort', 'aborted']);
+});
+
+it('the wait for an engine that does not answer ends after 3 s', async () => {
+  const { done, connect, stop } = begin(true);
+  connect();
+  stop();
+  await vi.advanceTimersByTimeAsync(2_999);
+  expect(done).toEqual(['abort']);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(done).toEqual(['abort', 'closed', 'abort', 'aborted']);
+});
+
+it('the wait for an answer ends when the connection fails', async () => {
+  const { done, connect, stop, fail } = begin(true);
+  connect();
+  stop();
+  await settled();
+  fail();
+  await settled();
+  expect(done).toEqual(['abort', 'abort', 'aborted']);
+});
+
+it.each([
+  ['no abort by id', false, []],
+  ['an abort by id that fails', undefined, ['unstopped']],
+])('the connection is closed at once on an engine with %s', async (_, answerOfAbort, more) => {
+  const { done, connect, stop } = begin(answerOfAbort);
+  connect();
+  stop();
+  await settled();
+  expect(done).toEqual(['abort', 'closed', 'abort', ...more, 'aborted']);
+});
+
+it('a request that waits for a connection is never sent', async () => {
+  const { done, connect, stop } = begin(true);
+  stop();
+  await settled();
+  expect(done).toEqual(['abort', 'aborted']);
+  connect();
+  expect(done).toEqual(['abort', 'aborted', 'closed']);
+});
+
+it('a stopped request counts as sent once it has a connection, also when it is sent again', () => {
+  const stream = new EngineStream(() => true, 1_000);
+  const run = () => void stream.run({ dispatch: () => true } as unknown as Dispatcher, { path: '/', method: 'POST' });
+  for (let times = 0; times < 2; times++) {
+    run();
+    expect(stream.isSent).toBe(false);
+    stream.onConnect(() => undefined);
+    expect(stream.isSent).toBe(true);
+  }
+});
+
+describe('a call with tokens', () => {
+  function beginWithTokens(answerOfAbort: boolean | undefined, memory: AbortMemory = {}) {
+    const call = begin(answerOfAbort, memory);
+    call.connect();
+    call.answer(200);
+    call.chunk([1]);
+    call.stop();
+    return call;
+  }
+
+  it('is aborted once by its id, and has the tokens of the last chunk', async () => {
+    const { done, chunk, complete } = beginWithTokens(true);
+    await settled();
+    expect(done).toEqual(['abort']);
+    chunk([2, 3]);
+    chunk([4], 'abort');
+    complete();
+    await settled();
+    expect(done).toEqual(['abort', 'aborted 1 2 3 4']);
+  });
+
+  it.each([
+    ['[DONE] alone', (call: ReturnType<typeof begin>) => call.complete(), 'aborted 1 2'],
+    ['a broken connection', (call: ReturnType<typeof begin>) => call.fail(), 'aborted 1 2'],
+  ])('keeps its tokens when the abort ends the stream with %s', async (_, end, expected) => {
+    const call = beginWithTokens(true);
+    call.chunk([2]);
+    end(call);
+    await settled();
+    expect(call.done.at(-1)).toBe(expected);
+  });
+
+  it('ends with the end of its response if the end comes before the abort', async () => {
+    const { done, chunk, complete } = beginWithTokens(true);
+    chunk([2], 'stop');
+    complete();
+    await settled();
+    expect(done).toEqual(['abort', 'stop 1 2']);
+  });
+
+  it.each([
+    ['no abort by id', false, []],
+    ['an abort by id that fails', undefined, ['unstopped']],
+  ])('is closed at once on an engine with %s', async (_, answerOfAbort, more) => {
+    const { done } = beginWithTokens(answerOfAbort);
+    await settled();
+    expect(done).toEqual(['abort', 'closed', 'abort', ...more, 'aborted 1']);
+  });
+
+  it('is closed after 3 s on an engine that ignores the abort, and the next call at once', async () => {
+    const memory: AbortMemory = {};
+    const { done, chunk } = beginWithTokens(true, memory);
+    await settled();
+    chunk([2]);
+    await vi.advanceTimersByTimeAsync(2_999);
+    expect(done).toEqual(['abort']);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(done).toEqual(['abort', 'closed', 'abort', 'aborted 1 2']);
+    const next = beginWithTokens(true, memory);
+    await settled();
+    expect(next.done).toEqual(['closed', 'abort', 'aborted 1']);
+  });
+
+  it('teaches nothing about aborts if the engine stands still', async () => {
+    const memory: AbortMemory = {};
+    const { done } = beginWithTokens(true, memory);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(done).toEqual(['abort', 'closed', 'abort', 'aborted 1']);
+    expect(memory.isIgnored).toBeUndefined();
+  });
+});
