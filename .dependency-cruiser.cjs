@@ -56,9 +56,15 @@ module.exports = {
     ),
     only(
       'libs-on-contracts',
-      { path: '^libs/(messaging|state|engines|policies)/', pathNot: '\\.(spec|fixture)\\.ts$' },
+      { path: '^libs/(messaging|state|policies)/', pathNot: '\\.(spec|fixture)\\.ts$' },
       { path: '^libs/', pathNot: ['^libs/contracts/', '^libs/$1/'] },
-      'messaging, state, engines, policies -> contracts',
+      'messaging, state, policies -> contracts',
+    ),
+    only(
+      'engines-on-policies',
+      { path: lib('engines'), pathNot: '\\.(spec|fixture)\\.ts$' },
+      { path: '^libs/', pathNot: ['^libs/(contracts|policies)/', lib('engines')] },
+      'engines -> policies, contracts',
     ),
     only(
       'generation-on-engines',

@@ -201,7 +201,10 @@ export class FailRequest extends AttemptMessage {
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
   /** With the reason `payload`: reference of a missing segment. Its tokens are generated again. */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
-  /** Tokens of this attempt that could not be stored. The tokens after the last partial save count as waste. */
+  /**
+   * Tokens of this attempt, if not all of them are in `segment`: they could not be stored, or the engine had generated
+   * tokens that it did not send (an estimate). The tokens beyond `segment` and the last partial save count as waste.
+   */
   @IsOptional() @IsWithin(0, LIMITS.maxTokens) lostTokens?: Integer;
   /** Server and times of the attempt, for the timeline of the round; absent if the attempt had no server. */
   @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;

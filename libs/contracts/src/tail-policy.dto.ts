@@ -48,7 +48,7 @@ export const WASTE_REASONS = [
   'version-span',
   /** Tokens beyond `maxOffPolicyShare` when their group was taken. */
   'off-policy',
-  /** Tokens that could not be stored: the payload store was full or unavailable. */
+  /** Tokens that could not be stored (the payload store was full or unavailable), or that an engine had not sent. */
   'not-stored',
   'missing',
   /** Tokens of samples that exceeded their `timeoutMs`. */

@@ -137,6 +137,12 @@ export interface GenerateOptions {
    */
   onUnstopped?: () => void;
   /**
+   * Called before the end of a call with the number of tokens that the engine has generated and that are lost: counted
+   * by the engine, or estimated by the pace of a stream that broke. The call that continues the response generates them
+   * again. Must not throw.
+   */
+  onLost?: (tokenCount: number) => void;
+  /**
    * Called if the engine does not decode token ids where text may be missing: at the beginning of a call that continues
    * ids, and at a cut, unless the engine has shown that it sends stop texts. Must not throw.
    */

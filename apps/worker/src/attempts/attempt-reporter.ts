@@ -35,7 +35,7 @@ export function isGone(error: unknown): boolean {
 export interface Failure {
   reason: FailReason;
   retryable: boolean;
-  /** Tokens that could not be stored. */
+  /** Tokens of the attempt, if not all of them could be stored, or were sent by the engine. */
   lostTokens?: number;
   /** Reference of a segment of the claim that the payload store does not have. */
   missingRef?: string;

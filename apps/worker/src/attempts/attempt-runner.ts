@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   idPart,
   isBroomwagonError,
+  LIMITS,
   MAX_FINISH_REASON_LENGTH,
   type EngineFeature,
   type Segment,
@@ -160,7 +161,7 @@ export class AttemptRunner {
   private async runOn(attempt: Attempt, input: AttemptInput, lease: Lease): Promise<AttemptOutcome> {
     const tokens = bufferFor(attempt, input);
     const generated = await this.generate(attempt, input, lease, tokens);
-    const { tokenCount } = generated;
+    const { tokenCount, unsentTokens = 0 } = generated;
     this.metrics.tokens.inc(tokenCount);
 
     const outcome = toReleaseOutcome(generated);
@@ -176,7 +177,7 @@ export class AttemptRunner {
       const retryable = isRetryable(error);
       this.gate.close(error);
       const { message } = error as Error;
-      return this.reporter.fail(attempt, { reason, retryable, lostTokens: tokenCount, message });
+      return this.reporter.fail(attempt, { reason, retryable, lostTokens: tokenCount + unsentTokens, message });
     }
     await failpoint('worker.complete.between-payload-and-complete');
     await Promise.race([released, delay(RELEASE_HEAD_START_MS, undefined, { ref: false })]);
@@ -188,10 +189,11 @@ export class AttemptRunner {
       const engineFinishReason = result?.engineFinishReason?.slice(0, MAX_FINISH_REASON_LENGTH);
       return this.reporter.complete(attempt, { finishReason, engineFinishReason }, segment, storeAgain);
     }
-    if ('stopped' in generated) return this.handBack(attempt, segment);
+    const lostTokens = unsentTokens === 0 ? undefined : Math.min(tokenCount + unsentTokens, LIMITS.maxTokens);
+    if ('stopped' in generated) return this.handBack(attempt, segment, lostTokens);
     const failure = 'stoppedByEngine' in generated ? toEngineAbort(lease) : toFailure(generated.error);
     await this.pause(attempt, generated);
-    return this.reporter.fail(attempt, failure, segment);
+    return this.reporter.fail(attempt, { lostTokens, ...failure }, segment);
   }
 
   /**
@@ -258,11 +260,13 @@ export class AttemptRunner {
   }
 
   /** Reports a stopped attempt, with the tokens it has generated. */
-  private async handBack(attempt: Attempt, segment?: Segment): Promise<AttemptOutcome> {
-    if (attempt.cause === 'timeout')
-      return this.reporter.fail(attempt, { reason: 'timeout', retryable: false }, segment);
-    const reason = attempt.cause === 'shutdown' ? 'shutdown' : 'aborted';
-    return this.reporter.fail(attempt, { reason, retryable: true, message: attempt.cause }, segment);
+  private async handBack(attempt: Attempt, segment?: Segment, lostTokens?: number): Promise<AttemptOutcome> {
+    const { cause } = attempt;
+    if (cause === 'timeout') {
+      return this.reporter.fail(attempt, { reason: 'timeout', retryable: false, lostTokens }, segment);
+    }
+    const reason = cause === 'shutdown' ? 'shutdown' : 'aborted';
+    return this.reporter.fail(attempt, { reason, retryable: true, lostTokens, message: cause }, segment);
   }
 }
 

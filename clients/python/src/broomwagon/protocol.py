@@ -1590,8 +1590,9 @@ class FailRequest(TypedDict):
     """With the reason `payload`: reference of a missing segment. Its tokens are generated again."""
 
     lostTokens: NotRequired[int]
-    """Tokens of this attempt that could not be stored. The tokens after the last partial save count as
-    waste.
+    """Tokens of this attempt, if not all of them are in `segment`: they could not be stored, or the engine
+    had generated tokens that it did not send (an estimate). The tokens beyond `segment` and the last
+    partial save count as waste.
     """
 
     run: NotRequired[AttemptRun]

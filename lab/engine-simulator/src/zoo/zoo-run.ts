@@ -73,6 +73,8 @@ export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
       arrived += increment.tokenCount;
       if (buffer.take(increment) || arrived >= cut) stop.abort();
     };
+    // Behaviours that hold tokens back may leave less than `cut` tokens before the engine stands still.
+    const timer = cut === Infinity ? undefined : setTimeout(() => stop.abort(), STALL_MS);
     try {
       const end = await adapter.generate(request, { signal: stop.signal, onTokens, readsAtOnce: () => true });
       if (buffer.matched !== undefined)
@@ -86,6 +88,8 @@ export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
     } catch (error) {
       if (!isBroomwagonError(error)) throw error;
       ends.push(error.code);
+    } finally {
+      clearTimeout(timer);
     }
     buffer.cut();
   }

@@ -28,7 +28,7 @@ import type { IncludedStop } from '../stream/included-stop';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import type { StopSignal } from '../stop-signal';
 import { continueText } from '../stream/continued-text';
-import type { AbortMemory } from '../stream/requested-end';
+import type { EngineMemory } from '../stream/pace-meter';
 import type { Decode } from '../stream/decoded-text';
 import { streamGeneration, type StreamCall } from '../stream/stream-generation';
 import { WithheldText } from '../stream/withheld-text';
@@ -41,6 +41,9 @@ import { asUnknownModel } from './unknown-model';
 
 /** Statuses of an engine without the route. Other statuses may refuse a call, but not because of the route. */
 const NO_ROUTE = new Set([404, 405, 501]);
+
+/** Time for which a count of the engine's tokens is used, milliseconds. */
+const COUNT_FRESH_MS = 1_000;
 
 export type RunPlan = Extract<AttemptPlan, { kind: 'run' }>;
 
@@ -58,7 +61,8 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   abstract readonly dialect: EngineDialect;
   protected readonly http: EngineHttp;
   private modelName?: Promise<string>;
-  private readonly abortMemory: AbortMemory = {};
+  private readonly memory: EngineMemory = {};
+  private counted: { atMs: number; answer: Promise<number | undefined> } | undefined;
   protected readonly stopTokens: StopTokens;
   private readonly withheld: WithheldText;
   private readonly decode: Decode = (tokenIds, timeoutMs) => this.stopTokens.decode(tokenIds, timeoutMs);
@@ -130,7 +134,8 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       headers: { 'x-request-id': request.engineRequestId },
       resumedBy: plan.resumedBy,
       abortById: () => this.abort(request.engineRequestId).catch(() => undefined),
-      abortMemory: this.abortMemory,
+      memory: this.memory,
+      countEngineTokens: () => this.countRecently(),
     };
     const run = (all: GenerateOptions) => streamGeneration(this.http, call, this.options, all);
     const continued = {
@@ -147,6 +152,19 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   pass(request: PassedRequest, options: PassOptions): Promise<PassedAnswer> {
     const abortById = () => this.abort(request.engineRequestId).catch(() => undefined);
     return passCall(this.http, this.dialect, request, this.options, options, abortById);
+  }
+
+  /** Tokens that the engine has counted since its start; undefined: it reports no count. */
+  protected countTokens(): Promise<number | undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  /** {@link countTokens}, for all silent streams of the engine together. Never throws. */
+  private countRecently(): Promise<number | undefined> {
+    if (this.counted === undefined || performance.now() - this.counted.atMs > COUNT_FRESH_MS) {
+      this.counted = { atMs: performance.now(), answer: this.countTokens().catch(() => undefined) };
+    }
+    return this.counted.answer;
   }
 
   /** Token ids of a text or messages as the engine reads them; undefined without a report of the engine. */

@@ -41,10 +41,14 @@ export async function passCall(
   signal?.addEventListener('abort', onAbort);
   if (signal?.aborted) onAbort();
   const silence = new SilenceWatch(
-    firstTokenTimeoutMs ?? DEFAULT_FIRST_TOKEN_TIMEOUT_MS,
-    stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS,
+    {
+      firstTokenTimeoutMs: firstTokenTimeoutMs ?? DEFAULT_FIRST_TOKEN_TIMEOUT_MS,
+      stallTimeoutMs: stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS,
+      isPaused,
+      // The tokens of the pieces are not known.
+      pace: () => ({ interval: 1 }),
+    },
     (error) => stopping.abort(error),
-    isPaused,
   );
   const read = (piece: Buffer, contentType: string): void => {
     silence.heard(true);

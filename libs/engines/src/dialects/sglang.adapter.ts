@@ -146,6 +146,10 @@ export class SglangAdapter extends HttpEngineAdapter {
     return { load: load && { ...load, tokens }, startedAtSeconds: getProcessStart(metrics), weightVersion, models };
   }
 
+  protected override async countTokens(): Promise<number | undefined> {
+    return countTokens(readMetrics((await this.http.getText('/metrics')) ?? ''), 'sglang');
+  }
+
   /** SGLang has no mode `wait`. Its third mode, `retract`, computes kept requests again, and is not used. */
   async pause(mode: PauseMode, timeoutMs?: number): Promise<void> {
     if (mode === 'wait') return this.cannot('pause by waiting');

@@ -15,8 +15,8 @@ const TOKEN_IDS_SINCE = [0, 10, 2];
 const CACHE_SALT_SINCE = [0, 11, 0];
 
 /**
- * Routes for aborts by id: of `--enable-scale-out` (0.32.0), and of the development mode. With both, the first is called:
- * it is guarded by the key of the engine.
+ * Routes for aborts by id: of `--enable-scale-out` (0.32.0), and of the development mode. With both, the first is
+ * called: the key of the engine guards it.
  */
 const ABORT_PATHS = ['/inference/v1/abort_requests', '/abort_requests'];
 const PARSE_PATH = '/v1/chat/completions/derender';
@@ -102,6 +102,10 @@ export class VllmAdapter extends HttpEngineAdapter {
     const answer = isKnownWithout ? undefined : await this.http.call('GET', '/weight_info').catch(() => undefined);
     if (answer?.status === 404) this.withoutWeightInfo = startedAtSeconds;
     return { load: toLoad(metrics), startedAtSeconds, weightVersion: saidVersion(answer), models };
+  }
+
+  protected override async countTokens(): Promise<number | undefined> {
+    return countTokens(readMetrics((await this.http.getText('/metrics')) ?? ''), 'vllm');
   }
 
   async pause(mode: PauseMode, timeoutMs?: number): Promise<void> {

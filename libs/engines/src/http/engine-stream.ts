@@ -66,7 +66,7 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     return this.status !== 0;
   }
 
-  /** Stops a request that is sent and not answered: `opened` is called if a stream begins. Any other answer is dropped. */
+  /** Stops a request that is sent and not answered: `opened` is called if a stream begins; other answers are dropped. */
   onceOpen(reason: unknown, opened: () => void): void {
     this.isStopped = true;
     this.reason = reason;

@@ -63,7 +63,7 @@ it('does not send a call again that is to end once it is answered', async () => 
   const stopped = new Error('stopped');
   let call: EngineStream | undefined;
   const http = await start(1, (socket) => {
-    call?.abortOnceAnswered(stopped);
+    call?.onceOpen(stopped, () => undefined);
     socket.end();
   });
   await stream(http);

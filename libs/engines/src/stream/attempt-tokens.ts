@@ -10,6 +10,11 @@ export class AttemptTokens {
   private readonly text: string[] = [];
   private readonly logprobs: (number | null)[] = [];
   private tokenCount = 0;
+  private idCount = 0;
+  /** Tokens of chunks that were dropped. */
+  private lostTokens = 0;
+  /** Tokens of the largest increment. */
+  largest = 0;
   private stopReason?: string | number;
   private engineFinishReason?: string;
   private usage?: GenerationResult['usage'];
@@ -25,6 +30,12 @@ export class AttemptTokens {
     return this.tokenCount;
   }
 
+  /** Tokens that the engine has counted and that were not received; 0 if the engine does not send all ids. */
+  get missing(): number {
+    if (this.idCount !== this.tokenCount) return this.lostTokens;
+    return Math.max(this.lostTokens, (this.usage?.completionTokens ?? 0) - this.tokenCount);
+  }
+
   get isEmpty(): boolean {
     return this.tokenCount === 0;
   }
@@ -36,6 +47,7 @@ export class AttemptTokens {
     this.stopReason ??= step.stopReason;
     this.engineFinishReason ??= step.engineFinishReason;
     this.usage = step.usage ?? this.usage;
+    this.lostTokens += step.lostTokens ?? 0;
     if (step.engineFields) mergeEngineFields((this.engineFields ??= {}), step.engineFields);
     const { increment } = step;
     if (!increment) return false;
@@ -48,6 +60,8 @@ export class AttemptTokens {
       throw new BroomwagonError('ENGINE_PROTOCOL', `The engine counts ${increment.tokenCount} tokens in one event`);
     }
     this.tokenCount += increment.tokenCount;
+    this.idCount += increment.tokenIds?.length ?? 0;
+    this.largest = Math.max(this.largest, increment.tokenCount);
     if (this.keepsTokens) this.keep(increment);
     this.onTokens?.(increment);
     return hasTokens;

@@ -9,6 +9,8 @@ export interface StreamStep {
   /** The finish reason as the engine named it. */
   engineFinishReason?: string;
   usage?: GenerationResult['usage'];
+  /** Tokens of a chunk that was dropped: the chunk of an abort that contradicts the chunks before. */
+  lostTokens?: number;
   /**
    * Fields that Broomwagon does not read (`routed_experts`, `tool_calls`), for {@link mergeEngineFields}: `whole`
    * replaces the values of earlier steps, `pieces` are appended to them.

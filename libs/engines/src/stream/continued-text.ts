@@ -124,6 +124,8 @@ class ContinuedStart {
     this.held = undefined;
     const isUnknown = end === undefined || (end.endsWith(REPLACEMENT) && found === undefined);
     if (isUnknown && (this.state === 'cut' || this.isLate)) {
+      const lost = held.reduce((sum, { tokenCount }) => sum + tokenCount, 0);
+      if (lost > 0) this.options.onLost?.(lost);
       for (const { promptTokenIds, promptTokens } of held) {
         this.options.onTokens?.({ tokenIds: [], text: '', tokenCount: 0, promptTokenIds, promptTokens });
       }

@@ -10,6 +10,9 @@ const EVENT_FIELDS = new Set([
 const CHOICE_FIELDS = new Set(['index', 'text', 'delta', 'token_ids', 'logprobs', 'finish_reason', 'stop_reason']);
 const DELTA_FIELDS = new Set(['role', 'content', 'reasoning_content', 'reasoning']);
 
+/** Characters by which a repeated text is recognized. */
+const HEAD_LENGTH = 64;
+
 interface Delta {
   content?: string | null;
   reasoning_content?: string | null;
@@ -28,6 +31,9 @@ interface OpenAiUsage {
  */
 export class OpenAiChunkReader implements ChunkReader {
   private counted = 0;
+  /** Begin and length of the text so far, by which a chunk that repeats the text is recognized. */
+  private head = '';
+  private textLength = 0;
   /** Unknown fields of earlier chunks. */
   private readonly given = { fields: {}, choiceFields: {} };
 
@@ -38,13 +44,18 @@ export class OpenAiChunkReader implements ChunkReader {
     const choice = choices?.[0];
     const usage = (event.usage ?? undefined) as OpenAiUsage | undefined;
     const promptTokenIds = (event.prompt_token_ids as number[] | undefined) ?? choice?.prompt_token_ids ?? undefined;
-    const step: StreamStep = { increment: this.increment(choice, usage, promptTokenIds) };
+    const finishReason = choice?.finish_reason ? toFinishReason(choice.finish_reason) : undefined;
+    const lostTokens = finishReason === 'aborted' ? this.findLost(choice!, usage) : undefined;
+    const step: StreamStep =
+      lostTokens === undefined
+        ? { increment: this.increment(choice, usage, promptTokenIds) }
+        : { lostTokens, stopReason: 'The chunk of the abort contradicts the chunks before: its tokens are lost' };
     if (choice?.finish_reason) {
-      step.finishReason = toFinishReason(choice.finish_reason);
+      step.finishReason = finishReason;
       step.engineFinishReason = choice.finish_reason;
       const plain = choice.finish_reason === 'stop' || choice.finish_reason === 'length';
       const matched = choice.stop_reason ?? choice.matched_stop;
-      step.stopReason = matched ?? (plain ? undefined : choice.finish_reason);
+      step.stopReason ??= matched ?? (plain ? undefined : choice.finish_reason);
     }
     const fields = unknownFields(event, EVENT_FIELDS, this.given.fields);
     const choiceFields = unknownFields(choice, CHOICE_FIELDS, this.given.choiceFields);
@@ -61,13 +72,28 @@ export class OpenAiChunkReader implements ChunkReader {
     return step;
   }
 
+  /**
+   * Finds out whether the chunk of an abort repeats tokens or text, or lacks tokens that it counts.
+   * @returns tokens that are lost without the chunk; undefined: the chunk continues the response
+   */
+  private findLost(choice: EngineChoice, usage: OpenAiUsage | undefined): number | undefined {
+    const { token_ids: tokenIds } = choice;
+    const reported = usage?.completion_tokens === undefined ? undefined : usage.completion_tokens - this.counted;
+    const text = toText(choice);
+    const isRepeated = this.textLength > 0 && text.length >= this.textLength && text.startsWith(this.head);
+    const isContrary = tokenIds && reported !== undefined && choice.text !== undefined && tokenIds.length !== reported;
+    return isRepeated || isContrary ? Math.max(0, reported ?? tokenIds?.length ?? 0) : undefined;
+  }
+
   private increment(
     choice: EngineChoice | undefined,
     usage: OpenAiUsage | undefined,
     promptTokenIds: number[] | undefined,
   ): TokenIncrement {
     const delta = choice?.delta as Delta | undefined;
-    const text = choice?.text ?? `${delta?.reasoning_content ?? delta?.reasoning ?? ''}${delta?.content ?? ''}`;
+    const text = choice === undefined ? '' : toText(choice);
+    if (this.head.length < HEAD_LENGTH) this.head += text.slice(0, HEAD_LENGTH - this.head.length);
+    this.textLength += text.length;
     const tokenIds = choice?.token_ids ?? undefined;
     const logprobs = choice?.logprobs?.token_logprobs ?? choice?.logprobs?.content?.map((entry) => entry.logprob);
     let tokenCount = text === '' && !hasParts(delta) ? 0 : 1;
@@ -84,6 +110,11 @@ export class OpenAiChunkReader implements ChunkReader {
     this.counted += tokenCount;
     return { text, tokenCount, tokenIds, logprobs, promptTokenIds, choice };
   }
+}
+
+function toText({ text, delta }: EngineChoice): string {
+  const { reasoning_content: reasoning, reasoning: other, content } = (delta ?? {}) as Delta;
+  return text ?? `${reasoning ?? other ?? ''}${content ?? ''}`;
 }
 
 /** A delta that has more than a role, such as a piece of a tool call. */

@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici';
 import { EngineStream } from '../http/engine-stream';
 import { StopSource } from '../stop-signal';
 import { OpenAiChunkReader } from './openai-chunk-reader';
-import type { AbortMemory } from './requested-end';
+import type { EngineMemory } from './pace-meter';
 import { streamGeneration } from './stream-generation';
 
 const EVENT_STREAM = [Buffer.from('content-type'), Buffer.from('text/event-stream')];
@@ -17,7 +17,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 /** Starts one call, and records its actions in order. */
-function begin(answerOfAbort: boolean | undefined, abortMemory: AbortMemory = {}) {
+function begin(answerOfAbort: boolean | undefined, memory: EngineMemory = {}) {
   const done: string[] = [];
   const stop = new StopSource();
   let stream!: EngineStream;
@@ -31,7 +31,7 @@ function begin(answerOfAbort: boolean | undefined, abortMemory: AbortMemory = {}
     done.push('abort');
     return Promise.resolve(answerOfAbort);
   };
-  const call = { path: '/', body: {}, headers: {}, reader: new OpenAiChunkReader(), abortById, abortMemory };
+  const call = { path: '/', body: {}, headers: {}, reader: new OpenAiChunkReader(), abortById, memory };
   const result = streamGeneration(http, call, {}, { signal: stop, onUnstopped: () => done.push('unstopped') });
   void result.then(({ finishReason, tokenIds = [] }) => done.push([finishReason, ...tokenIds].join(' ')));
   return {
@@ -128,7 +128,7 @@ it('a stopped request counts as sent once it has a connection, also when it is s
 });
 
 describe('a call with tokens', () => {
-  function beginWithTokens(answerOfAbort: boolean | undefined, memory: AbortMemory = {}) {
+  function beginWithTokens(answerOfAbort: boolean | undefined, memory: EngineMemory = {}) {
     const call = begin(answerOfAbort, memory);
     call.connect();
     call.answer(200);
@@ -177,7 +177,7 @@ describe('a call with tokens', () => {
   });
 
   it('is closed after 3 s on an engine that ignores the abort, and the next call at once', async () => {
-    const memory: AbortMemory = {};
+    const memory: EngineMemory = {};
     const { done, chunk } = beginWithTokens(true, memory);
     await settled();
     chunk([2]);
@@ -191,10 +191,10 @@ describe('a call with tokens', () => {
   });
 
   it('teaches nothing about aborts if the engine stands still', async () => {
-    const memory: AbortMemory = {};
+    const memory: EngineMemory = {};
     const { done } = beginWithTokens(true, memory);
     await vi.advanceTimersByTimeAsync(3_000);
     expect(done).toEqual(['abort', 'closed', 'abort', 'aborted 1']);
-    expect(memory.isIgnored).toBeUndefined();
+    expect(memory.ignoresAborts).toBeUndefined();
   });
 });

@@ -1,20 +1,15 @@
 import type { EngineStream } from '../http/engine-stream';
+import type { EngineMemory } from './pace-meter';
 
 /** Default of {@link StoppedCall.timeoutMs}. */
 const TIMEOUT_MS = 3_000;
-
-/** Behaviour of one start of an engine at aborts by id, which its calls share. */
-export interface AbortMemory {
-  /** The engine has answered an abort by id, and the tokens of the request went on. */
-  isIgnored?: boolean;
-}
 
 /** The call that is stopped. */
 export interface StoppedCall {
   stream: Pick<EngineStream, 'isSent' | 'isAnswered' | 'isOpen' | 'abort' | 'onceOpen'>;
   /** Stops the request by its id. False if the engine has no such route, undefined if the call failed. */
   abortById: () => Promise<boolean | undefined>;
-  memory: AbortMemory;
+  memory: EngineMemory;
   /** Number of tokens so far. */
   countTokens: () => number;
   reason: () => unknown;
@@ -36,7 +31,8 @@ export class RequestedEnd {
 
   begin(): void {
     const { stream, memory } = this.call;
-    if (!stream.isSent || (stream.isAnswered && !stream.isOpen) || memory.isIgnored === true) return this.disconnect();
+    if (!stream.isSent || (stream.isAnswered && !stream.isOpen) || memory.ignoresAborts === true)
+      return this.disconnect();
     // Before its headers the engine may not know the id, so the abort is repeated after them (decision 0026).
     if (!stream.isAnswered) stream.onceOpen(this.call.reason(), () => this.abort());
     this.abort();
@@ -52,7 +48,7 @@ export class RequestedEnd {
     let abortedAt: number | undefined;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
-      if (abortedAt !== undefined && countTokens() > abortedAt) this.call.memory.isIgnored = true;
+      if (abortedAt !== undefined && countTokens() > abortedAt) this.call.memory.ignoresAborts = true;
       this.disconnect();
     }, timeoutMs);
     void this.call.abortById().then((isAnswered) => {

@@ -128,3 +128,12 @@ it('does not guess whether a text that is sent again is new', () => {
   reader.read(chunk(1));
   expect(() => reader.read(chunk(2))).toThrow(expect.objectContaining({ code: 'ENGINE_PROTOCOL' }));
 });
+
+it.each(FORMS)('the chunk of an abort that repeats all %s texts and %s ids adds only new tokens', (...form) => {
+  for (const made of [2, 3]) {
+    const meta = { finish_reason: { type: 'abort' }, completion_tokens: made, prompt_tokens: 3 };
+    const chunk = { text: TEXTS.slice(0, made).join(''), output_ids: idsTo(made), meta_info: meta };
+    const result = readAfter(form, 2, [chunk]);
+    expect(result).toMatchObject({ tokenIds: idsTo(made), text: TEXTS.slice(0, made).join('') });
+  }
+});

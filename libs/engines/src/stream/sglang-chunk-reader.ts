@@ -118,11 +118,18 @@ export class SglangChunkReader implements ChunkReader {
     // The request was aborted while it waited: every chunk of a running request has the count of its prompt.
     const isWholeAbort = step.finishReason === 'aborted' && !meta.prompt_tokens;
     const tokenIds = tokenCount === 0 ? [] : this.hasIds ? newTokenIds(ids, entries, counts) : undefined;
-    const isWholeList = ids.length === total && before > 0 && total > before;
+    const hasAllIds = ids.length === total && before > 0;
+    const isWholeList = hasAllIds && total > before;
     if (tokenCount < 0 || (tokenCount > 0 && this.hasIds && tokenIds === undefined)) {
-      return refuse(step, `The engine counts ${total} tokens after ${before} and sent ${ids.length} token ids`);
+      return refuse(
+        step,
+        tokenCount,
+        `The engine counts ${total} tokens after ${before} and sent ${ids.length} token ids`,
+      );
     }
-    const textForm = isWholeAbort || isWholeList ? 'whole' : undefined;
+    // The chunk of an abort may have all ids and all text again, without a new token.
+    const isRepeated = hasAllIds && step.finishReason === 'aborted';
+    const textForm = isWholeAbort || isWholeList || isRepeated ? 'whole' : undefined;
     const text = this.text.next(chunk.text ?? '', { form: textForm, isLast: step.finishReason !== undefined });
     this.made = total;
 
@@ -180,9 +187,13 @@ export class SglangChunkReader implements ChunkReader {
  * Drops the tokens of a chunk that ends an aborted request: these tokens are generated again. Any other chunk is an
  * error.
  */
-function refuse(step: StreamStep, reason: string): StreamStep {
+function refuse(step: StreamStep, lostTokens: number, reason: string): StreamStep {
   if (step.finishReason !== 'aborted') throw new BroomwagonError('ENGINE_PROTOCOL', reason);
-  return { ...step, stopReason: `${step.stopReason ?? 'Aborted on the engine'}. ${reason}: the last tokens are lost` };
+  return {
+    ...step,
+    lostTokens,
+    stopReason: `${step.stopReason ?? 'Aborted on the engine'}. ${reason}: the last tokens are lost`,
+  };
 }
 
 /**

@@ -1,15 +1,26 @@
 import { BroomwagonError } from '@broomwagon/contracts';
+import { allowedSilenceMs, hasStalled, type StreamPace } from '@broomwagon/policies';
 
 /**
  * Parts of a deadline. At the end of each part the watch asks whether events came, and whether the engine is paused.
  */
 const PARTS = 4;
 
+export interface SilenceLimits {
+  firstTokenTimeoutMs: number;
+  stallTimeoutMs: number;
+  /** Default: never paused. */
+  isPaused?: () => Promise<boolean>;
+  /** Reads the engine's own count of tokens; undefined: it has none. Must not throw. */
+  countEngineTokens?: () => Promise<number | undefined>;
+  pace: () => StreamPace;
+}
+
 /**
- * Bounds the silence of a stream: one deadline until the first token, another deadline between any two later events.
- * Time in which the engine is paused does not count. Keep-alive comments are silence: the server of a hung engine
- * continues to send them. A silence is found up to one part after its deadline, since a timer for each event would cost
- * more.
+ * Bounds the silence of a stream: one deadline until the first token, another deadline between any two later events,
+ * prolonged by the pace of the stream and by the engine's own count of tokens. Time in which the engine is
+ * paused does not count. Keep-alive comments are silence: the server of a hung engine continues to send them. A silence
+ * is found up to one part after its deadline, since a timer for each event would cost more.
  */
 export class SilenceWatch {
   /** Set once a deadline has passed. */
@@ -19,12 +30,10 @@ export class SilenceWatch {
   private events = 0;
 
   constructor(
-    firstTokenTimeoutMs: number,
-    private readonly stallTimeoutMs: number,
+    private readonly limits: SilenceLimits,
     private readonly onSilence: (error: BroomwagonError) => void,
-    private readonly isPaused: () => Promise<boolean> = () => Promise.resolve(false),
   ) {
-    this.timer = this.watch(firstTokenTimeoutMs, 'The engine sent nothing');
+    this.timer = this.watch(limits.firstTokenTimeoutMs, 'The engine sent nothing');
   }
 
   heard(hasTokens: boolean): void {
@@ -33,7 +42,7 @@ export class SilenceWatch {
     if (this.speaking) return;
     this.speaking = true;
     clearInterval(this.timer);
-    this.timer = this.watch(this.stallTimeoutMs, 'The engine stopped sending');
+    this.timer = this.watch(this.limits.stallTimeoutMs, 'The engine stopped sending');
   }
 
   stop(): void {
@@ -42,21 +51,33 @@ export class SilenceWatch {
   }
 
   private watch(timeoutMs: number, what: string): NodeJS.Timeout {
+    const { isPaused = () => Promise.resolve(false), pace, ...limits } = this.limits;
+    const partMs = timeoutMs / PARTS;
     let { events } = this;
-    let partsLeft = PARTS;
+    let silentMs = 0;
+    let counted: number | undefined;
     const onPart = async (): Promise<void> => {
       if (events !== this.events) {
         events = this.events;
-        partsLeft = PARTS;
+        silentMs = 0;
+        counted = undefined;
         return;
       }
       // Without an answer, the engine counts as not paused: the deadline holds.
-      const isPaused = await this.isPaused().catch(() => false);
-      if (isPaused || events !== this.events || --partsLeft > 0) return;
+      if ((await isPaused().catch(() => false)) || events !== this.events) return;
+      silentMs += partMs;
+      const stream = { ...limits, pace: pace(), hasTokens: this.speaking };
+      // Two counts are compared, so that the first one is read before the deadline.
+      const isNear = silentMs + partMs >= allowedSilenceMs(stream);
+      const count = isNear ? await limits.countEngineTokens?.() : undefined;
+      const isEngineAtWork = counted === undefined || count === undefined ? undefined : count !== counted;
+      counted = count;
+      if (events !== this.events || !hasStalled({ ...stream, silentMs, isEngineAtWork })) return;
       this.stop();
-      this.error = new BroomwagonError('ENGINE_STALLED', `${what} for ${timeoutMs} ms`);
+      const report = isEngineAtWork === undefined ? '' : `; its count of tokens ${isEngineAtWork ? 'grows' : 'stays'}`;
+      this.error = new BroomwagonError('ENGINE_STALLED', `${what} for ${Math.round(silentMs)} ms${report}`);
       this.onSilence(this.error);
     };
-    return setInterval(() => void onPart(), timeoutMs / PARTS);
+    return setInterval(() => void onPart(), partMs);
   }
 }

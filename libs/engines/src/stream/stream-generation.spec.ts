@@ -35,7 +35,7 @@ function read(
     transportError: (error: unknown) => error as BroomwagonError,
   };
   let seen = '';
-  const call = { path: '/', body: {}, headers: {}, reader, abortMemory: {}, abortById: () => Promise.resolve(true) };
+  const call = { path: '/', body: {}, headers: {}, reader, memory: {}, abortById: () => Promise.resolve(true) };
   const options = { onTokens: ({ text }: TokenIncrement) => (seen += text), readsAtOnce: () => readsAtOnce };
   return streamGeneration(http, call, {}, options).then(
     (result) => ({ result, seen }),

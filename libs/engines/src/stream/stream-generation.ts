@@ -1,4 +1,5 @@
 import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
+import { estimateUnsent } from '@broomwagon/policies';
 import type { EngineAdapterOptions, GenerateOptions, GenerationResult } from '../engine-adapter';
 import { toErrorCode } from '../http/answer-status';
 import { parseObject, type EngineHttp } from '../http/engine-http';
@@ -9,7 +10,8 @@ import type { ChunkReader } from './chunk-reader';
 import { EventStreamParser } from './event-stream';
 import type { IncludedStop } from './included-stop';
 import { OpaqueField } from './opaque-field';
-import { RequestedEnd, type AbortMemory } from './requested-end';
+import { PaceMeter, type EngineMemory } from './pace-meter';
+import { RequestedEnd } from './requested-end';
 import { SilenceWatch } from './silence-watch';
 
 export const DEFAULT_FIRST_TOKEN_TIMEOUT_MS = 30 * 60_000;
@@ -31,8 +33,9 @@ export interface StreamCall {
    * must not throw.
    */
   abortById: () => Promise<boolean | undefined>;
-  /** What earlier calls of this engine have shown of its aborts. */
-  abortMemory: AbortMemory;
+  memory: EngineMemory;
+  /** Reads the engine's own count of tokens; undefined: it has none. Must not throw. */
+  countEngineTokens?: () => Promise<number | undefined>;
 }
 
 /**
@@ -48,7 +51,7 @@ export async function streamGeneration(
   http: Pick<EngineHttp, 'baseUrl' | 'stream' | 'receive' | 'transportError'>,
   call: StreamCall,
   options: EngineAdapterOptions,
-  { signal, onTokens, keepsTokens, readsAtOnce, onUnstopped, opaqueField }: GenerateOptions,
+  { signal, onTokens, keepsTokens, readsAtOnce, onUnstopped, onLost, opaqueField }: GenerateOptions,
 ): Promise<GenerationResult> {
   const tokens = new AttemptTokens(onTokens, keepsTokens, call.stop);
   if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
@@ -56,10 +59,12 @@ export async function streamGeneration(
   const parser = new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES);
   const { reader } = call;
   const opaque = opaqueField === undefined ? undefined : new OpaqueField(opaqueField);
+  const meter = new PaceMeter(call.memory);
   let isDone = false;
   let isReading = false;
   const read = (bytes: Buffer): void => {
     isReading = true;
+    const before = tokens.count;
     for (const data of parser.push(opaque?.take(bytes) ?? bytes)) {
       if (data === '[DONE]') {
         isDone = true;
@@ -70,6 +75,7 @@ export async function streamGeneration(
       silence.heard(tokens.take(step));
     }
     isReading = false;
+    if (tokens.count > before) meter.note(tokens.count, tokens.largest);
   };
   const beganAt = performance.now();
   const urgency = (): Urgency => {
@@ -85,7 +91,7 @@ export async function streamGeneration(
   const requestedEnd = new RequestedEnd({
     stream,
     abortById: call.abortById,
-    memory: call.abortMemory,
+    memory: call.memory,
     countTokens: () => tokens.count,
     reason: () => signal?.reason,
     timeoutMs: options.endTimeoutMs,
@@ -97,11 +103,26 @@ export async function streamGeneration(
   };
   signal?.addEventListener('abort', onAbort);
   const silence = new SilenceWatch(
-    options.firstTokenTimeoutMs ?? DEFAULT_FIRST_TOKEN_TIMEOUT_MS,
-    options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS,
+    {
+      firstTokenTimeoutMs: options.firstTokenTimeoutMs ?? DEFAULT_FIRST_TOKEN_TIMEOUT_MS,
+      stallTimeoutMs: options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS,
+      isPaused: options.isPaused,
+      countEngineTokens: call.countEngineTokens,
+      pace: () => meter.pace,
+    },
     stop,
-    options.isPaused,
   );
+  /** @param isWhole the engine has ended the stream */
+  const reportLost = (isWhole: boolean): void => {
+    const isBroken = !isWhole && stream.isOpen && !tokens.isEmpty;
+    const lost = Math.max(tokens.missing, isBroken ? estimateUnsent(meter.pace, meter.silentMs) : 0);
+    if (lost > 0) onLost?.(lost);
+  };
+  const endWhole = (): GenerationResult => {
+    const { finishReason = 'aborted' } = tokens;
+    if (finishReason === 'aborted') reportLost(true);
+    return tokens.result(finishReason, call.resumedBy);
+  };
   try {
     try {
       await http.receive(stream, call.path, call.body, call.headers);
@@ -119,19 +140,21 @@ export async function streamGeneration(
     }
     // vLLM ends the stream of a request that was aborted on it with [DONE] and without a reason.
     if (tokens.finishReason === undefined && !requestedEnd.isConfirmed) await abortById();
-    return tokens.result(tokens.finishReason ?? 'aborted', call.resumedBy);
+    return endWhole();
   } catch (error) {
     // The engine has reported the end; a later error changes nothing.
-    if (tokens.finishReason !== undefined) return tokens.result(tokens.finishReason, call.resumedBy);
+    if (tokens.finishReason !== undefined) return endWhole();
     const failure = silence.error ?? http.transportError(error);
     // An engine that refused, or was not reached, has not started the request.
     const isBroken = !isBroomwagonError(error) && failure.code !== 'ENGINE_UNREACHABLE';
     const isSilent = silence.error !== undefined;
     const mayBeAtWork = stream.isOpen || signal?.aborted || isSilent || isBroken || failure.code === 'ENGINE_PROTOCOL';
     if (mayBeAtWork) await abortById();
+    reportLost(false);
     if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
     throw failure;
   } finally {
+    meter.end();
     silence.stop();
     requestedEnd.clear();
     signal?.removeEventListener('abort', onAbort);

@@ -67,6 +67,9 @@ export class EngineCalls {
         stopDeadlineMs: this.config.transitionDeadlineMs,
       }),
     );
+    const { unsentTokens = 0 } = generated;
+    if (unsentTokens > 0)
+      this.metrics.unsentTokens.inc({ cause: 'error' in generated ? 'failed' : 'stopped' }, unsentTokens);
     if (experts !== undefined) takeExperts(experts, generated.result, tokens.count - start, from);
     return generated;
   }

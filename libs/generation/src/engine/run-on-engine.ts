@@ -8,8 +8,11 @@ import type { TokenBuffer } from '../tokens/token-buffer';
 /** Maximum time in which aborts of a failed call are repeated. */
 export const FAILED_STOP_DEADLINE_MS = 30_000;
 
-/** End of a call (finished response, stop, or failure), and the number of tokens that the call has added. */
-export type Generated = { tokenCount: number; result?: GenerationResult } & (
+/**
+ * End of a call (finished response, stop, or failure), and the number of tokens that the call has added.
+ * `unsentTokens`: tokens that the engine has generated and not sent; the next call generates them again.
+ */
+export type Generated = { tokenCount: number; unsentTokens?: number; result?: GenerationResult } & (
   | { finishReason: 'stop' | 'length' }
   | { stopped: true }
   /** The engine ended the request by itself, for example when a trainer aborts all requests: no failure. */
@@ -48,6 +51,7 @@ export async function runOnEngine(
   let result: GenerationResult | undefined;
   let error: Error | undefined;
   let isUnstopped = false;
+  let unsentTokens = 0;
   try {
     result = await engine.generate(request, {
       signal: call.stopSignal,
@@ -61,6 +65,7 @@ export async function runOnEngine(
       },
       onPlan: ({ resumedBy }) => (tokens.resumedBy = resumedBy),
       onUnstopped: () => (isUnstopped = true),
+      onLost: (tokenCount) => (unsentTokens += tokenCount),
     });
   } catch (thrown) {
     error = thrown as Error;
@@ -73,7 +78,7 @@ export async function runOnEngine(
   const isStoppedByEngine = finishReason === undefined && !call.isStopped && error === undefined;
   if (finishReason !== undefined || (isStoppedByEngine && endsAborted)) tokens.complete();
   else tokens.cut();
-  const ended = { tokenCount: tokens.count - start, result };
+  const ended = { tokenCount: tokens.count - start, unsentTokens, result };
   if (finishReason !== undefined) {
     // Without token ids, the usage of the engine counts better than the pieces of its stream.
     const isCountedByUsage = !tokens.hasIds && tokens.matched === undefined;

@@ -16,6 +16,11 @@ export class HolderMetrics {
     'texts_unchecked_total',
     'Calls at whose beginning or end text may be missing, since the engine does not decode token ids',
   );
+  readonly unsentTokens = this.metrics.counter(
+    'tokens_unsent_total',
+    'Tokens that engines have generated and not sent before a call was stopped or failed; they are generated again',
+    ['cause'],
+  );
 
   constructor(private readonly metrics: Metrics) {}
 }

@@ -23,6 +23,8 @@ return function(tx, args)
 
     local function end_attempt()
       GenerationTime.note_time(tx, request, group, args.generatedMs)
+      local lost = (args.lostTokens or 0) - math.max(request.savedTokens, args.tokens)
+      if round and lost > 0 then Ledger.count(tx, round, 'waste.not-stored', lost) end
       if Attempts.is_ending(group, request) then
         return Attempts.end_unwanted(tx, round, group, request, args.segment, args.tokens)
       end
@@ -35,8 +37,6 @@ return function(tx, args)
       end
       -- An engine that is paused for new weights, with its requests kept, appears as stalled.
       local stands_still = redis.call('HGET', tx.key.weightSync, 'mode') == 'keep'
-      local lost = (args.lostTokens or 0) - math.max(request.savedTokens, args.tokens)
-      if lost > 0 then Ledger.count(tx, round, 'waste.not-stored', lost) end
       local is_failure = args.countsAsFailure and not stands_still
       local server_id = args.run and args.run.serverId
       Attempts.put_back(tx, round, group, request, aborts, {

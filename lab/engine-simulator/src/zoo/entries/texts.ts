@@ -1,3 +1,4 @@
+import { abortEnd, leaveOut, repeatAll } from '../stages/abort-end';
 import { endsAfter } from '../stages/ends-after';
 import { halfCharacters } from '../stages/half-characters';
 import { stopText } from '../stages/stop-text';
@@ -99,6 +100,37 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     broomwagon: 'takes any number of tokens in a chunk',
     test: TEST,
     stage: streamInterval(INTERVAL),
+  },
+  {
+    name: 'abort-repeats',
+    dialects: ['vllm', 'sglang', 'openai'],
+    behaviour: 'ends an aborted request with a chunk of all tokens and all text so far',
+    source: 'https://github.com/sgl-project/sglang/issues/40901 (chats with `--incremental-streaming-output`)',
+    release: 'SGLang of September 2026',
+    broomwagon: 'takes no token twice; unsent tokens that cannot be told apart are generated again, and counted',
+    test: TEST,
+    stage: abortEnd(repeatAll),
+  },
+  {
+    name: 'abort-without-tokens',
+    dialects: ['vllm', 'sglang', 'openai'],
+    behaviour: 'ends an aborted request without the tokens that it has not sent',
+    source: 'https://github.com/vllm-project/vllm/pull/22283 (before: no output after an abort)',
+    release: 'vLLM before 0.10.1',
+    broomwagon: 'the tokens are generated again, and counted',
+    test: TEST,
+    stage: abortEnd(leaveOut),
+  },
+  {
+    name: 'abort-closes',
+    dialects: ['vllm', 'sglang', 'openai'],
+    behaviour: 'closes the connection of a request that is aborted by its id',
+    source: 'proxies, engines that are shut down',
+    release: 'any',
+    broomwagon:
+      'the tokens before it are kept; what was not sent is generated again, and counted by the pace of the stream',
+    test: TEST,
+    stage: abortEnd(() => [{ kind: 'close' }]),
   },
   {
     name: 'sglang-whole',
