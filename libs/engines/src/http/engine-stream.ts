@@ -66,7 +66,7 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     return this.status !== 0;
   }
 
-  /** Stops a request that is sent and not answered: `opened` is called if a stream begins; other answers are dropped. */
+  /** Stops a request that is sent and not answered. If a stream begins, `opened` is called. */
   onceOpen(reason: unknown, opened: () => void): void {
     this.isStopped = true;
     this.reason = reason;
