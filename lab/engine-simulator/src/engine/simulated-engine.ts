@@ -7,22 +7,12 @@ import type { LockstepMember } from './lockstep-group';
 import type {
   EngineRequest,
   FinishReason,
+  Live,
   RequestRow,
   SimulatedEngineOptions,
   TokenSink,
 } from './simulated-engine.types';
 import { newClock, type WallClock } from './wall-clock';
-
-interface Live extends EngineRequest {
-  key: string;
-  sink: TokenSink;
-  /** Tokens that this attempt generates unless it is aborted. */
-  target: number;
-  sentTokens: number;
-  sentAtMs: number;
-  /** Name of the weights when the request arrived. */
-  cameWith: string | null;
-}
 
 export type EngineLoad = SimulatedEngine['load'];
 
@@ -247,9 +237,7 @@ export class SimulatedEngine implements LockstepMember {
   }
 
   private send(live: Live, now: number): void {
-    const { standsAt = Infinity } = live;
-    // The model has no request that stands still near its end.
-    const made = Math.min(this.model.made(live.key) ?? (Number.isFinite(standsAt) ? live.target : 0), standsAt);
+    const made = this.countMade(live);
     if (made <= live.sentTokens) return;
     const offset = live.identity.madeTokens;
     const from = live.sentTokens;
@@ -285,13 +273,18 @@ export class SimulatedEngine implements LockstepMember {
     return true;
   }
 
+  /** Tokens of this attempt. A request that stands still near its end is not in the model. */
+  private countMade({ key, target, standsAt }: Live): number {
+    return Math.min(this.model.made(key) ?? (standsAt === undefined ? 0 : target), standsAt ?? Infinity);
+  }
+
   private row(live: Live): RequestRow {
     const { madeTokens, promptKey } = live.identity;
     return {
       id: live.names[0] ?? live.key,
       state: this.model.state(live.key) === 'running' ? 'running' : 'waiting',
       promptKey,
-      made: madeTokens + (this.model.made(live.key) ?? 0),
+      made: madeTokens + this.countMade(live),
       total: madeTokens + live.target,
       weightVersions: [live.cameWith, this.weightVersion ?? null],
     };

@@ -55,3 +55,15 @@ export interface RequestRow {
   /** Names of the weights when the request arrived, and now or when it left; null: no name. */
   weightVersions: [string | null, string | null];
 }
+
+/** A request in the engine. */
+export interface Live extends EngineRequest {
+  key: string;
+  sink: TokenSink;
+  /** Tokens that this attempt generates unless it is aborted. */
+  target: number;
+  sentTokens: number;
+  sentAtMs: number;
+  /** Name of the weights when the request arrived. */
+  cameWith: string | null;
+}
