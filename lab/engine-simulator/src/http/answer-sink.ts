@@ -34,6 +34,7 @@ export class StreamSink implements TokenSink {
     if (this.fault && this.sentTokens + to - from >= this.fault.afterTokens) {
       const upTo = Math.min(to, from + Math.max(0, this.fault.afterTokens - this.sentTokens));
       this.write(this.format.chunk({ from, to: upTo }, undefined));
+      this.sentTokens += upTo - from;
       this.strike(this.fault);
       return;
     }
@@ -44,7 +45,8 @@ export class StreamSink implements TokenSink {
   }
 
   end(reason: FinishReason): void {
-    if (this.silent) return;
+    // The server of an engine that hangs still ends a request that is aborted.
+    if (this.silent && !(reason === 'abort' && this.fault?.kind === 'stall')) return;
     const made = this.start + this.sentTokens;
     const last = this.held ?? { from: made, to: made };
     this.held = undefined;
