@@ -34,6 +34,23 @@ it('counts the silence of streams whose callers gave up, and no time between the
   expect(signs.report()).toMatchObject([{ silentMs: 6_000 }]);
 });
 
+it('takes the time that an event of several tokens needs for no silence, also of streams without a second event', () => {
+  const slow = signs.begin(A, 1);
+  slow.receive(1);
+  for (let events = 0; events < 2; events++) {
+    pass(64_000);
+    slow.receive(64);
+  }
+  expect(signs.report()).toMatchObject([{ tokens: 129, silentMs: 0 }]);
+  pass(70_000);
+  expect(signs.report()).toMatchObject([{ silentMs: 6_000 }]);
+  slow.end();
+  signs.begin(A, 1).receive(1);
+  signs.report();
+  pass(65_000);
+  expect(signs.report()).toMatchObject([{ silentMs: 1_000 }]);
+});
+
 it('takes an answer that is not streamed for a sign only when it arrives', () => {
   const call = signs.begin(A, undefined);
   pass(90_000);

@@ -7,13 +7,18 @@ const FORGOTTEN_AFTER_MS = 600_000;
 
 interface Stream {
   contextTokens: number;
-  hasTokens: boolean;
+  /** Number of events with tokens, and the times of the first and the last of them. */
+  events: number;
+  firstAtMs: number;
+  lastAtMs: number;
 }
 
 interface SeenServer {
   serverId: ServerId;
   epoch: Epoch;
   streams: Set<Stream>;
+  /** Time between two events of the last stream that has ended. */
+  gapMs: number;
   /** Tokens since the last report. */
   tokens: number;
   /** Time in which streams have run since the last token, until `countedAtMs`. */
@@ -31,8 +36,8 @@ export interface CallSigns {
 
 /**
  * Counts the signs of life of each server in the calls of this process, for the heartbeat. Silence is counted only
- * while a stream runs. A stream without tokens does not end the silence: callers of a hung engine may give up one after
- * the other.
+ * while a stream runs, beyond the time that streams of the server usually need for an event of several tokens. A stream
+ * without tokens does not end the silence: callers of a hung engine may give up one after the other.
  */
 @Injectable()
 export class ServerSigns {
@@ -45,22 +50,26 @@ export class ServerSigns {
       serverId,
       epoch,
       streams: new Set(),
+      gapMs: 0,
       tokens: 0,
       silentMs: 0,
       countedAtMs: 0,
     };
     this.servers.set(name, server);
-    const stream: Stream = { contextTokens: contextTokens ?? 0, hasTokens: false };
+    const stream: Stream = { contextTokens: contextTokens ?? 0, events: 0, firstAtMs: 0, lastAtMs: 0 };
     countSilence(server);
     if (contextTokens !== undefined) server.streams.add(stream);
     return {
       receive: (count) => {
-        stream.hasTokens = true;
+        stream.lastAtMs = performance.now();
+        if (stream.events === 0) stream.firstAtMs = stream.lastAtMs;
+        stream.events += 1;
         server.tokens += count;
       },
       end: () => {
         countSilence(server);
         server.streams.delete(stream);
+        server.gapMs = findGapMs(stream) ?? server.gapMs;
       },
     };
   }
@@ -81,18 +90,24 @@ export class ServerSigns {
       countSilence(server);
       if (tokens > 0) server.silentMs = 0;
       server.tokens = 0;
-      const waiting = [...streams].filter(({ hasTokens }) => !hasTokens);
+      const waiting = [...streams].filter(({ events }) => events === 0);
+      const gapMs = Math.max(0, ...[...streams].map((stream) => findGapMs(stream) ?? server.gapMs));
       const contextTokens = Math.max(0, ...waiting.map((stream) => stream.contextTokens));
       reports.push({
         serverId,
         epoch,
         tokens,
-        silentMs: Math.round(server.silentMs),
+        silentMs: Math.max(0, Math.round(server.silentMs - gapMs)),
         ...(contextTokens > 0 && { contextTokens }),
       });
     }
     return reports;
   }
+}
+
+/** Mean time between two events of a stream; undefined before the second event. */
+function findGapMs({ events, firstAtMs, lastAtMs }: Stream): number | undefined {
+  return events < 2 ? undefined : (lastAtMs - firstAtMs) / (events - 1);
 }
 
 function countSilence(server: SeenServer): void {
