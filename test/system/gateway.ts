@@ -1,11 +1,12 @@
 import { request, type ClientRequest, type IncomingMessage } from 'node:http';
 import type { RunningService } from '@broomwagon/platform';
-import { testNatsUrl, testRedisUrl } from '@broomwagon/testing';
-import { expect } from 'vitest';
+import { testNatsUrl, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { bootstrapService } from '../../libs/platform/src/service/bootstrap';
 import { GatewayConfig } from '../../apps/gateway/src/gateway.config';
 import { GatewayModule } from '../../apps/gateway/src/gateway.module';
 import { gatewayHttp } from '../../apps/gateway/src/http/http-server';
+
+const START_TIMEOUT_MS = 30_000;
 
 /** A reply of the gateway, or of an engine. */
 export interface Reply {
@@ -45,7 +46,8 @@ export class Gateway {
       http: gatewayHttp,
     });
     const gateway = new Gateway(service);
-    await expect.poll(async () => (await gateway.get('/health')).status).toBe(200);
+    const isHealthy = async () => (await gateway.get('/health')).status === 200;
+    await waitUntil(isHealthy, { what: 'a healthy gateway', timeoutMs: START_TIMEOUT_MS });
     return gateway;
   }
 

@@ -9,7 +9,7 @@ import {
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import type { RunningService } from '@broomwagon/platform';
 import { connectRedis, PoolAudit, FunctionRunner } from '@broomwagon/state';
-import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
+import { flushPrefix, testNatsUrl, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { bootstrapService } from '../../libs/platform/src/service/bootstrap';
 import { type SimulatorState, startEngine, fetchState } from '../../lab/engine-simulator/src/test-engine';
@@ -96,7 +96,12 @@ export class ServiceBench {
   /** After each test: in-flight is zero, on the engine and in the counts. */
   async end(): Promise<void> {
     await this.closeWorkers();
-    await expect.poll(() => this.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
+    const isAtRest = async () => {
+      const counts = await this.inflight();
+      if (Object.values(counts).every((count) => count === 0)) return true;
+      throw new Error(JSON.stringify(counts));
+    };
+    await waitUntil(isAtRest, { what: 'no request in flight', timeoutMs: 30_000 });
     await this.engine.close();
   }
 

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Gateway } from '../../../../test/system/gateway';
 import { ServiceBench } from '../../../../test/system/service-bench';
 import { StubEngine } from '../../../../test/system/stub-engine';
@@ -10,23 +10,36 @@ const TOKENS = { token_ids: [1, 2, 3] };
 let bench: ServiceBench;
 let engine: StubEngine;
 let gateway: Gateway;
+/** Session of the test. */
+let session: string;
+let sessions = 0;
 beforeAll(async () => {
-  bench = await ServiceBench.open({}, 40);
+  bench = await ServiceBench.open({}, 2);
+  await startPool();
 });
-afterAll(() => bench?.close());
-beforeEach(async () => {
+afterAll(async () => {
+  await stopPool();
+  await bench.close();
+});
+beforeEach(() => {
+  session = `s${(sessions += 1)}`;
+});
+
+/** The tests share one pool: the first session of a pool with parameters waits until each replica asks for them. */
+async function startPool() {
   await bench.begin(() => 1);
   engine = await StubEngine.start('vllm');
   await bench.register({ serverId: 's', instanceId: 'i', endpoint: engine.url, dialect: 'vllm', model: 'm' });
   gateway = await Gateway.start(bench.prefix, bench.pool);
-});
-afterEach(async () => {
+}
+
+async function stopPool() {
   await gateway.close();
   engine.close();
   await bench.end();
-});
+}
 
-const open = (body: object) => gateway.post('/sessions', { session_id: 's', ...body });
+const open = (body: object) => gateway.post('/sessions', { session_id: session, ...body });
 /** Parameters that the engine has received last, of the body itself or of its `sampling_params`. */
 function lastSampling(): Record<string, unknown> {
   const { body } = engine.calls.at(-1)!;
@@ -52,10 +65,10 @@ describe.each<[string, string, object]>([
   it('by path, key, header and field of the session, and of no other session', async () => {
     await open({ sampling_params: SAMPLING });
     const ofSession: [string, object, Record<string, string>][] = [
-      [`/sessions/s${path}`, body, {}],
-      [path, body, { authorization: 'Bearer key.s' }],
-      [path, body, { 'x-session-id': 's' }],
-      [path, { session_id: 's', ...body }, {}],
+      [`/sessions/${session}${path}`, body, {}],
+      [path, body, { authorization: `Bearer key.${session}` }],
+      [path, body, { 'x-session-id': session }],
+      [path, { session_id: session, ...body }, {}],
     ];
     const hasOwn = JSON.stringify(body).includes('top_p');
     for (const sent of ofSession) {
@@ -72,9 +85,12 @@ describe.each<[string, string, object]>([
   });
 });
 
-const complete = (from = gateway) => from.post('/sessions/s/v1/completions', { prompt: 'a', temperature: 0.9 });
+const complete = (from = gateway) => from.post(`/sessions/${session}/v1/completions`, { prompt: 'a', temperature: 0.9 });
 
 it('every replica sets the parameters as soon as the session is opened, the first of its pool too', async () => {
+  // A pool in which no session has parameters yet.
+  await stopPool();
+  await startPool();
   const other = await Gateway.start(bench.prefix, bench.pool);
   // The other replica learns that no session of the pool has parameters.
   await complete(other);
@@ -87,13 +103,14 @@ it('every replica sets the parameters as soon as the session is opened, the firs
 
 it('later parameters replace those of a session, an opening without any keeps them, and its end ends them', async () => {
   await open({ sampling_params: { temperature: 0.125, top_k: 5 } });
-  expect((await gateway.get('/sessions/s')).body.sampling_params).toEqual({ temperature: 0.125, top_k: 5 });
+  expect((await gateway.get(`/sessions/${session}`)).body.sampling_params).toEqual({ temperature: 0.125, top_k: 5 });
   await open({ sampling_params: { top_k: -1 } });
   for (const nothing of [{}, { sampling_params: {} }, { sampling_params: null }]) await open(nothing);
-  expect((await gateway.get('/sessions')).body[0].sampling_params).toEqual({ top_k: -1 });
+  const listed: { session_id: string; sampling_params: object }[] = (await gateway.get('/sessions')).body;
+  expect(listed.find(({ session_id: id }) => id === session)!.sampling_params).toEqual({ top_k: -1 });
   await complete();
   expect(lastSampling()).toMatchObject({ temperature: 0.9, top_k: -1 });
-  await gateway.post('/sessions/batch_delete', { session_ids: ['s'] });
+  await gateway.post('/sessions/batch_delete', { session_ids: [session] });
   await complete();
   expect(lastSampling()).not.toHaveProperty('top_k');
 });
@@ -114,5 +131,5 @@ it.each<[string, unknown]>([
 ])('refuses a session with wrong sampling parameters, and names the field %s', async (field, sampling) => {
   const { status, body } = await open({ sampling_params: sampling });
   expect([status, body.error.type, body.error.param]).toEqual([400, 'VALIDATION_FAILED', field]);
-  expect((await gateway.get('/sessions/s')).status).toBe(404);
+  expect((await gateway.get(`/sessions/${session}`)).status).toBe(404);
 });
