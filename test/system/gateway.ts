@@ -38,6 +38,8 @@ export class Gateway {
       drainMs: 20,
       ...settings,
     });
+    // Two heartbeats find a lost lease, which would take four seconds with the pause of this time to live.
+    Object.defineProperty(config, 'heartbeatIntervalMs', { value: 250 });
     const service = await bootstrapService(GatewayModule, {
       app: 'gateway',
       config,

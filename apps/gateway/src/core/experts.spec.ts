@@ -108,6 +108,7 @@ describe('routed experts of SGLang', () => {
       .poll(async () => Math.max(0, ...(await fetchState(url)).table.map((row) => row.made)))
       .toBeGreaterThan(5);
     await post(`${url}/abort_request`, { abort_all: true });
+    system.second.setSpeed(20);
     const rows = parseRows(await reply);
     expect(rows).toEqual([...rows].toSorted());
     expect(Object.keys(counted(rows))).toEqual(['1', '2']);

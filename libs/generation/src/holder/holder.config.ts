@@ -52,6 +52,11 @@ export function withLeases<Base extends ConfigClass>(base: Base, app: string) {
     @Env('DRAIN_MS', 'how long requests continue during a shutdown', { min: 0 })
     drainMs: number = 5_000;
 
+    /** Pause between two heartbeats, milliseconds. */
+    get heartbeatIntervalMs(): number {
+      return this.workerTtlMs / 3;
+    }
+
     override servedPools(): string[] {
       return [this.pool];
     }

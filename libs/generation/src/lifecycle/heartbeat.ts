@@ -38,8 +38,8 @@ export class Heartbeat {
     private readonly config: HolderConfig,
     metrics: Metrics,
   ) {
-    const intervalMs = config.workerTtlMs / 3;
-    this.timeoutMs = intervalMs;
+    this.timeoutMs = config.workerTtlMs / 3;
+    const { heartbeatIntervalMs: intervalMs } = config;
     this.task = new PeriodicTask({ name: 'heartbeat', intervalMs, metrics }, (signal) => this.beat(signal));
   }
 
