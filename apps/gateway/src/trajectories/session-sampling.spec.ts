@@ -85,7 +85,8 @@ describe.each<[string, string, object]>([
   });
 });
 
-const complete = (from = gateway) => from.post(`/sessions/${session}/v1/completions`, { prompt: 'a', temperature: 0.9 });
+const complete = (from = gateway) =>
+  from.post(`/sessions/${session}/v1/completions`, { prompt: 'a', temperature: 0.9 });
 
 it('every replica sets the parameters as soon as the session is opened, the first of its pool too', async () => {
   // A pool in which no session has parameters yet.
