@@ -122,6 +122,8 @@ export class ServiceBench {
       partialSaveIntervalMs: 60_000,
       ...settings,
     });
+    // Two heartbeats find a lost lease, which would take four seconds with the pause of this time to live.
+    Object.defineProperty(config, 'heartbeatIntervalMs', { value: 250 });
     const worker = await bootstrapService(WorkerModule, {
       app: 'worker',
       config,

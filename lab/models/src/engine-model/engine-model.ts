@@ -58,7 +58,7 @@ export class EngineModel<Id = string> {
     if (sequence.contextTokens > this.parameters.kvCapacityTokens) {
       throw new RangeError(`context of ${sequence.contextTokens} tokens is larger than the KV cache`);
     }
-    const tracked = { ...sequence, state: 'waiting' as const, madeTokens: 0, startStep: 0, admission: 0 };
+    const tracked = { state: 'waiting' as const, madeTokens: 0, startStep: 0, admission: 0, ...sequence };
     if (!this.hasPrefixCache) tracked.prefix = undefined;
     this.sequences.set(sequence.id, tracked);
     this.waiting.push(tracked);
