@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ManagedProcess, testNatsUrl, testRedisUrl } from '@broomwagon/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Report } from '../lab/demo/src/report/report';
+import { startEngine } from '../lab/engine-simulator/src/test-engine';
 
 /**
  * Options with enough steps for two long rounds, and slow enough that engines do not run far before a stop arrives.
@@ -145,17 +146,47 @@ describe('npm start', () => {
     expect(output()).toMatch(/By the clocks of the engines/);
   });
 
-  it('--once --via gateway rolls out over HTTP with the same totals', async () => {
+  it('--once --via gateway rolls out over HTTP with the same totals, also under a policy to compare with', async () => {
     const report = join(folder, 'report.json');
-    const options = [...SMALL, '--steps', '2', '--speed', '300', '--no-baseline', '--report', report];
+    const options = [...SMALL, '--steps', '2', '--speed', '300', '--compare', 'auto', '--report', report];
     const run = await start('--once', '--via', 'gateway', ...options);
     const { code } = await run.exited;
     expect(code, output()).toBe(0);
-    const { totals } = JSON.parse(readFileSync(report, 'utf8')) as Report;
+    const { totals, baseline, compared, control } = JSON.parse(readFileSync(report, 'utf8')) as Report;
     const samples = 2 * 8 * 4;
+    expect(baseline).toBeNull();
+    expect(compared).toMatchObject([{ policy: 'auto', totals, control: { responses: samples } }]);
+    // The NATS and the Redis of the tests are not processes of this run.
+    expect(Object.keys(control!.byProgram).toSorted()).toEqual([
+      'gateway',
+      'load-balancer',
+      'trainer',
+      'trainer-coordinator',
+      'worker',
+    ]);
+    expect(control!.cpuSeconds).toBeGreaterThan(0);
+    expect(control!.tokens).toBeGreaterThan(control!.responses);
     const none = { unfinished: 0, failed: 0, dropped: 0, lost: 0, duplicated: 0, faulty: 0 };
     expect(totals).toEqual({ submitted: samples, accepted: samples, trained: samples, ...none });
     await expect.poll(left).toEqual([]);
+  });
+
+  it('finds a comparison invalid when an engine does not give samples the lengths that were asked for', async () => {
+    const engine = await startEngine('vllm', { speed: 300 });
+    try {
+      const report = join(folder, 'report.json');
+      const options = ['--steps', '1', '--groups', '4', '--samples', '2', '--no-baseline', '--report', report];
+      const lengths = ['--engine', engine.url, '--lengths', 'think-32k', '--max-tokens', '2000'];
+      const { exited } = await start('--once', ...options, ...lengths);
+      expect((await exited).code, output()).toBe(0);
+      const { totals, otherLengths, valid, notes } = JSON.parse(readFileSync(report, 'utf8')) as Report;
+      expect(totals).toMatchObject({ trained: 8, lost: 0, duplicated: 0, faulty: 0 });
+      expect(otherLengths).toBeGreaterThan(0);
+      expect(valid).toBe(false);
+      expect(notes[0]).toMatch(/under resume, \d samples have other lengths than --lengths asks for/);
+    } finally {
+      await engine.close();
+    }
   });
 
   it('prints the addresses of console and gateway, with a token for each, and ends everything it started on Ctrl-C', async () => {
