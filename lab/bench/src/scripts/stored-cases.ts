@@ -47,8 +47,8 @@ export class StoredCases {
   /** Stores and removes payloads as RedisPayloadStore does. */
   private async storePayloads(job: string): Promise<void> {
     const { payloads } = this;
-    const run = (name: string, args: object, chunk?: Buffer) =>
-      payloads.run(transition<object, object>(name), job, args, chunk);
+    const run = (name: string, args: object, ...chunks: Buffer[]) =>
+      payloads.run(transition<object, object>(name), job, args, ...chunks);
     const items = range(PAGE).map((index) => `${'o'.repeat(300)}~${index}`);
     const chunk = Buffer.alloc(LIMITS.payloadChunkBytes, 'x');
     const put = (item: string, index: number, count: number, bytes: Buffer) =>
@@ -57,6 +57,10 @@ export class StoredCases {
       for (let index = 0; index < LIMITS.payloadChunks; index++)
         await put(items[0]!, index, LIMITS.payloadChunks, chunk);
       for (const item of items.slice(1)) await put(item, 0, 1, chunk.subarray(0, 16));
+      const saves = items.map((item) => `${item}-save`);
+      const pieces = saves.map(() => chunk.subarray(0, chunk.length / PAGE));
+      await run('payload/put-many', { items: saves, quotaBytes: QUOTA_BYTES }, ...pieces);
+      await run('payload/remove', { items: saves });
       for (const hold of [false, true]) await run('payload/free', { items, hold });
       await run('payload/remove', { items });
     });

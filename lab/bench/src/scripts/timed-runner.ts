@@ -50,9 +50,9 @@ export class TimedRunner extends FunctionRunner {
     target: Transition<Args, Reply>,
     pool: string,
     args: PassedArgs<Args>,
-    attachment?: Buffer,
+    ...attachments: Buffer[]
   ) {
-    return this.timed(target.name, () => super.run(target, pool, args, attachment));
+    return this.timed(target.name, () => super.run(target, pool, args, ...attachments));
   }
 
   /** Measures the work under this name; the same name again means another repeat of the same work. */

@@ -65,6 +65,7 @@ it('lets a full Redis refuse only transitions that take in new work', () => {
     'leases/acquire',
     'moves/save-plan',
     'payload/put-chunk',
+    'payload/put-many',
     'prompts/remember',
     'requests/claim',
     'requests/grant-claims',

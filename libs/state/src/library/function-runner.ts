@@ -82,7 +82,7 @@ export class FunctionRunner {
 
   /**
    * Runs one transition.
-   * @param attachment bytes that JSON cannot carry; sent unchanged in the second argument
+   * @param attachments bytes that JSON cannot carry; sent unchanged in the arguments after the first
    * @throws BroomwagonError the typed error from the transition (nothing was changed), or UNAVAILABLE when
    *   Redis did not answer in time: the transition may or may not have happened, and a repeat is safe. STORE_FULL: the
    *   transition takes in new work, and Redis has no memory for it; nothing was changed. SCHEMA_UNSUPPORTED: the pool
@@ -92,12 +92,11 @@ export class FunctionRunner {
     target: Transition<Args, Reply>,
     pool: string,
     args: PassedArgs<Args>,
-    attachment?: Buffer,
+    ...attachments: Buffer[]
   ): Promise<Reply> {
     const json = toJson(target.hasNewEpoch ? { newEpoch: newEpoch(), ...args } : args);
-    const argv = attachment === undefined ? [json] : [json, attachment];
     const span = trace.getActiveSpan() && tracer.startSpan(target.name, { kind: SpanKind.CLIENT });
-    const raw = await this.call(target.name, pool, argv).finally(() => span?.end());
+    const raw = await this.call(target.name, pool, [json, ...attachments]).finally(() => span?.end());
     const reply = JSON.parse(String(raw)) as { error?: WireError; stamp?: unknown } & Reply;
     if (reply.error !== undefined && reply.error !== null) {
       this.noteStamp(pool, (reply.error.details as { stamp?: unknown } | undefined)?.stamp);

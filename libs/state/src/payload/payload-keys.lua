@@ -14,4 +14,7 @@ function PayloadKeys.use(tx, bytes)
   return redis.call('HINCRBY', tx.key.meta, 'usedBytes', string.format('%.0f', bytes + 0))
 end
 
+function PayloadKeys.read_used(tx) return tonumber(redis.call('HGET', tx.key.meta, 'usedBytes') or 0) end
+function PayloadKeys.set_used(tx, bytes) redis.call('HSET', tx.key.meta, 'usedBytes', Format.integer(bytes)) end
+
 return PayloadKeys

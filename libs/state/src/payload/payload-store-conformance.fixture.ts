@@ -95,6 +95,34 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       await expect(store.put(named(job, 'g4'), randomBytes(100 * KB))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
     }, 20_000);
 
+    it('stores many payloads of any sizes and jobs together, with an error of its own for each that is refused', async () => {
+      const [a, b] = [newJob(), newJob()];
+      await store.put(named(a, 'taken'), Buffer.from('1'));
+      const sizes = [1, 0, 300 * KB, 200 * KB, 100 * KB, 7];
+      const small = sizes.map((size, index) => ({ payload: named(a, `g${index}`), bytes: randomBytes(size) }));
+      const others = [
+        { payload: named(a, 'taken'), bytes: Buffer.from('2') },
+        { payload: named(b, 'g0'), bytes: Buffer.from('b') },
+        { payload: named(a, 'large'), bytes: randomBytes(1_100 * KB) },
+        { payload: named(a, 'last'), bytes: Buffer.from('last') },
+      ];
+      const all = [...small, ...others];
+      for (let repeat = 0; repeat < 2; repeat++) {
+        const results = await store.putMany(all);
+        expect(results).toHaveLength(all.length);
+        for (const [index, result] of results.entries()) {
+          const { payload, bytes } = all[index]!;
+          if (payload.owner === 'taken') expect(result).toEqual(code('PAYLOAD_EXISTS'));
+          else if (payload.owner === 'large') expect(result).toEqual(code('PAYLOAD_STORE_FULL'));
+          else expect((await other.get(result as string)).equals(bytes)).toBe(true);
+        }
+        // Each payload counts once.
+        const usedBytes = 1 + 4 + sizes.reduce((sum, size) => sum + size, 0);
+        expect(await other.usage({ pool: 'pool', job: a })).toMatchObject({ usedBytes });
+      }
+      expect(await store.putMany([])).toEqual([]);
+    });
+
     it('refuses a payload over the quota of the job, keeps nothing of it, and takes it after a removal', async () => {
       const job = newJob();
       const big = await store.put(named(job, 'g2'), randomBytes(500 * KB));

@@ -1,6 +1,7 @@
 import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
 import { splitPages } from '../library/lists';
 import { checkChunk, splitChunks } from './chunks';
+import { putPages, type NewPayload } from './put-pages';
 import { formatPayloadRef, parsePayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
 
 /** Size and age of a complete payload. */
@@ -73,6 +74,14 @@ export abstract class PayloadStore {
     const ref = formatPayloadRef(this.driver, payload);
     await this.writeAll(payload, splitChunks(bytes));
     return ref;
+  }
+
+  /**
+   * Stores many payloads with fewer writes. Safe to repeat. Never throws.
+   * @returns the reference of each payload, or the error that {@link put} would throw, in their order
+   */
+  putMany(payloads: readonly NewPayload[]): Promise<(string | Error)[]> {
+    return putPages(payloads, (page) => this.putPage(page));
   }
 
   /**
@@ -269,6 +278,11 @@ export abstract class PayloadStore {
   protected abstract find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined>;
 
   protected abstract writeAll(payload: PayloadName, chunks: Buffer[]): Promise<void>;
+
+  /** Stores a page of {@link putPages}. A driver overrides it if several payloads cost less together. */
+  protected putPage(page: readonly NewPayload[]): Promise<(string | Error)[]> {
+    return Promise.all(page.map(({ payload, bytes }) => this.put(payload, bytes).catch((error: Error) => error)));
+  }
 
   /** Stores a valid chunk. @returns the number of stored chunks of the payload */
   protected abstract writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number>;

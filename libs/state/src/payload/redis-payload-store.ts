@@ -1,11 +1,12 @@
-import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, LIMITS, type WireError } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
 import type { RedisLink } from '../redis-link';
 import type { RedisMemory } from '../redis-memory';
 import { awaitAnswer, readTime } from '../redis';
-import { FunctionRunner, transition } from '../library/function-runner';
+import { FunctionRunner, transition, type PassedArgs, type Transition } from '../library/function-runner';
 import { groupBy } from '../library/lists';
-import type { PayloadName } from './payload-ref';
+import { formatPayloadRef, type PayloadName } from './payload-ref';
+import type { NewPayload } from './put-pages';
 import { PayloadStore, type FoundPayload, type LookAtPage, type PayloadJob, type PayloadUsage } from './payload-store';
 
 /** Transition that stores a chunk; the chunk is the attachment. */
@@ -13,6 +14,10 @@ const PUT_CHUNK = transition<
   { item: string; index: number; count: number; quotaBytes: number },
   { receivedChunks: number; usedBytes: number }
 >('payload/put-chunk');
+/** Transition that stores payloads of one chunk; the chunks are the attachments. */
+const PUT_MANY = transition<{ items: string[]; quotaBytes: number }, { results: { error?: WireError }[] }>(
+  'payload/put-many',
+);
 const FREE = transition<{ items: string[]; hold: boolean }, { bytes: number[] }>('payload/free');
 const REMOVE = transition<
   { items: string[]; cutoffMs?: number; incomplete?: true; keepMs?: number },
@@ -64,13 +69,22 @@ export class RedisPayloadStore extends PayloadStore {
   protected async writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number> {
     const job = toJobKey(payload);
     const args = { item: toItem(payload), index, count, quotaBytes: this.quotaBytes };
+    return (await this.runOnJob(job, PUT_CHUNK, args, bytes)).receivedChunks;
+  }
+
+  private async runOnJob<Args extends object, Reply>(
+    job: string,
+    target: Transition<Args, Reply>,
+    args: PassedArgs<Args>,
+    ...bytes: Buffer[]
+  ): Promise<Reply> {
     // One connection keeps the order, so the job is in the registry before its chunks are stored.
     try {
       const [, reply] = await Promise.all([
         this.scripts.run(REMEMBER_JOB, REGISTRY, { job }),
-        this.scripts.run(PUT_CHUNK, job, args, bytes),
+        this.scripts.run(target, job, args, ...bytes),
       ]);
-      return reply.receivedChunks;
+      return reply;
     } catch (cause) {
       if (!isBroomwagonError(cause, 'STORE_FULL')) throw cause;
       const { retryAfterMs } = cause;
@@ -79,6 +93,15 @@ export class RedisPayloadStore extends PayloadStore {
         retryAfterMs,
       });
     }
+  }
+
+  protected override async putPage(page: readonly NewPayload[]): Promise<(string | Error)[]> {
+    if (page.length === 1) return super.putPage(page);
+    const refs = page.map(({ payload }) => formatPayloadRef(this.driver, payload));
+    const args = { items: page.map(({ payload }) => toItem(payload)), quotaBytes: this.quotaBytes };
+    const bytes = page.map((one) => one.bytes);
+    const { results } = await this.runOnJob(toJobKey(page[0]!.payload), PUT_MANY, args, ...bytes);
+    return results.map(({ error }, index) => (error ? BroomwagonError.fromWire(error) : refs[index]!));
   }
 
   protected async find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined> {
