@@ -1,6 +1,6 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
-import type { PartialClaim, PartialClaimReply, PartialOwnerStore, PartialStore } from '@broomwagon/state';
+import type { PartialClaim, PartialClaimReply, PartialOwnerStore, PartialSave, PartialStore } from '@broomwagon/state';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
@@ -31,7 +31,7 @@ beforeEach(() => {
     },
     release: async (_: string, { generation: uid }: { generation: string }) => void released.push(uid),
   } as unknown as PartialOwnerStore;
-  const save = async (_pool: string, _identity: string, text: string) => void (saved = text);
+  const save = async (_pool: string, [{ partial }]: [PartialSave]) => [void (saved = partial)];
   const store = { save } as unknown as PartialStore;
   const [config, metrics] = [new GatewayConfig(), new GatewayMetrics(new Metrics('gateway'))];
   claims = new GenerationClaims(owners, new PartialSaves(store, metrics, config), metrics, config);

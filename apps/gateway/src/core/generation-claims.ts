@@ -176,9 +176,10 @@ export class GenerationClaims {
     return (this.held.has(generation) || this.unsure.has(generation)) && !generation.isLost;
   }
 
-  private begin(generation: Generation, worker: WorkerEpoch, { saved, from }: PartialClaimReply, isFirst: boolean) {
+  private begin(generation: Generation, worker: WorkerEpoch, reply: PartialClaimReply, isFirst: boolean) {
     this.held.set(generation, worker);
-    if (isFirst) this.saves.begin(generation, saved);
+    if (isFirst) this.saves.begin(generation, reply);
+    const { from } = reply;
     if (from === undefined) return;
     this.metrics.elsewhere.inc({ identity: generation.repeat!.kind, outcome: 'taken' });
     this.onTaken(from);

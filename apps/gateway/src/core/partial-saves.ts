@@ -1,20 +1,19 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { PartialStore } from '@broomwagon/state';
+import { PartialStore, type PartialClaimReply } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { buildContinuation } from './continuation';
 import type { Generation } from './generation';
-import type { GenerationEnd, RestoredTokens, WholeResponse } from './response-parts';
+import { buildPartial, joinPieces, SavedPieces, type Partial } from './partial-pieces';
+import type { GenerationEnd, WholeResponse } from './response-parts';
 
 /** Time for which saved tokens are kept for a client that repeats its request, milliseconds. */
 const KEPT_MS = 600_000;
 /** Maximum size of a saved answer to a passed request, bytes. */
 const MAX_ANSWER_BYTES = 4 * 1_048_576;
 
-interface Partial extends RestoredTokens {
-  /** SHA-256 of the body. */
-  digest: string;
-}
+/** Most saves in one write. */
+const PAGE = 128;
 
 /**
  * Saves the tokens of generations whose clients may repeat the request by an id. If this replica is killed, the replica
@@ -23,8 +22,8 @@ interface Partial extends RestoredTokens {
 @Injectable()
 export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(PartialSaves.name);
-  /** Running generations, with the number of their saved tokens. */
-  private readonly saved = new Map<Generation, number>();
+  /** Running generations. `isYoung`: it has begun since the last time at which generations were saved. */
+  private readonly saved = new Map<Generation, { count: number; isYoung: boolean; pieces: SavedPieces }>();
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -44,14 +43,14 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   /**
    * Gives a new generation the tokens that another replica has saved, and begins to save the tokens of the generation.
    */
-  begin(generation: Generation, saved: unknown): void {
-    const partial = saved as Partial | undefined;
+  begin(generation: Generation, { saved, pieces = [] }: Pick<PartialClaimReply, 'saved' | 'pieces'>): void {
+    const partial = saved === undefined ? undefined : joinPieces(saved as Partial, pieces as Partial[]);
     const isSame = partial?.digest === generation.repeat!.digest;
     if (!isSame || partial.whole === undefined) {
       if (!generation.input.isContinued) return;
-      this.saved.set(generation, 0);
+      this.saved.set(generation, { count: 0, isYoung: true, pieces: new SavedPieces(generation) });
     }
-    if (!isSame) return;
+    if (partial === undefined || !isSame) return;
     generation.restore(partial);
     this.metrics.restored.inc(generation.tokens.count);
   }
@@ -62,8 +61,14 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
    */
   async keep(generation: Generation): Promise<boolean> {
     if (!this.saved.has(generation) || generation.tokens.isComplete) return false;
-    await this.save(generation);
+    await this.save([generation]);
     return true;
+  }
+
+  /** Saves the tokens of all generations now. Never throws. */
+  async saveAll(): Promise<void> {
+    const due = [...this.saved].filter(([{ tokens }, { count }]) => tokens.count !== count);
+    await Promise.all(splitPages(due.map(([generation]) => generation)).map((page) => this.save(page)));
   }
 
   /**
@@ -79,7 +84,8 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     const { serverId, model } = calls;
     const { cachedTokens, fields: engineFields, promptTokenIds } = report;
     const whole = { end, tokenCount: tokens.count, serverId, model, cachedTokens, engineFields, recording, answer };
-    await this.write(generation, { ...buildPartial(generation), promptTokenIds, whole });
+    this.saved.get(generation)?.pieces.beginAgain();
+    await this.write([{ generation, partial: { ...buildPartial(generation), promptTokenIds, whole } }]);
     return true;
   }
 
@@ -87,43 +93,70 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     this.saved.delete(generation);
   }
 
-  /** Saves one generation after the other, so that thousands of generations are not saved at the same moment. */
+  /** Saves one page of generations after the other, so that thousands are not saved at the same moment. */
   private saveLater(): void {
     this.timer = setTimeout(() => {
       void (async () => {
-        for (const [generation, count] of this.saved) {
-          if (generation.tokens.count === count || !this.saved.has(generation)) continue;
-          this.saved.set(generation, generation.tokens.count);
-          await this.save(generation);
+        const due: Generation[] = [];
+        for (const [generation, progress] of this.saved) {
+          if (!progress.isYoung && generation.tokens.count !== progress.count) due.push(generation);
+          progress.isYoung = false;
         }
+        for (const page of splitPages(due)) await this.save(page);
         this.saveLater();
       })();
     }, this.config.partialSaveIntervalMs).unref();
   }
 
-  private async save(generation: Generation): Promise<void> {
-    const { tokens, report } = generation;
-    if (tokens.isComplete || buildContinuation(generation) === undefined) return;
-    const partial = buildPartial(generation);
-    if (partial.tokenIds === undefined) return;
-    await this.write(generation, { ...partial, ...(tokens.message && { promptTokenIds: report.promptTokenIds }) });
+  private async save(generations: readonly Generation[]): Promise<void> {
+    const saves: Save[] = [];
+    for (const generation of generations) {
+      const { tokens, report } = generation;
+      const progress = this.saved.get(generation);
+      if (progress === undefined || tokens.isComplete || tokens.count === progress.count) continue;
+      if (buildContinuation(generation) === undefined) continue;
+      progress.count = tokens.count;
+      if (tokens.allIds === undefined) continue;
+      const { partial, piece } = progress.pieces.next();
+      const promptTokenIds = tokens.message && report.promptTokenIds;
+      saves.push({ generation, partial: Object.assign(partial, { promptTokenIds }), piece });
+    }
+    await this.write(saves);
   }
 
-  private async write(generation: Generation, partial: Partial): Promise<void> {
+  private async write(saves: readonly Save[]): Promise<void> {
+    if (saves.length === 0) return;
     const expiresMs = Math.max(KEPT_MS, this.config.rejoinMs);
-    try {
-      await this.store.save(this.config.pool, toSaveIdentity(generation)!, JSON.stringify(partial), expiresMs);
-    } catch (error) {
-      this.logger.warn({ requestId: generation.id }, `Tokens were not saved: ${(error as Error).message}`);
+    const errors = await this.store.save(
+      this.config.pool,
+      saves.map(({ generation, partial, piece }) => ({
+        identity: toSaveIdentity(generation)!,
+        partial: JSON.stringify(partial),
+        piece,
+      })),
+      expiresMs,
+    );
+    for (const [index, { generation }] of saves.entries()) {
+      const error = errors[index];
+      if (error === undefined) continue;
+      this.logger.warn({ requestId: generation.id }, `Tokens were not saved: ${error.message}`);
+      const progress = this.saved.get(generation);
+      progress?.pieces.beginAgain();
+      if (progress) progress.count = 0;
     }
   }
 }
 
-function buildPartial({ tokens, repeat, report }: Generation): Partial {
-  const { spans, isVersionReported, promptTokens } = report;
-  const { allIds: tokenIds, allLogprobs: logprobs, text, message, names } = tokens;
-  const more = { message: message?.saved, names: names?.from(0) };
-  return { digest: repeat!.digest, tokenIds, text, logprobs, promptTokens, spans, isVersionReported, ...more };
+interface Save {
+  generation: Generation;
+  partial: Partial;
+  piece?: number;
+}
+
+function splitPages(generations: readonly Generation[]): Generation[][] {
+  const pages: Generation[][] = [];
+  for (let start = 0; start < generations.length; start += PAGE) pages.push(generations.slice(start, start + PAGE));
+  return pages;
 }
 
 /** The answer in its saved form; undefined if the request is not passed on, or its answer is too large. */

@@ -199,6 +199,8 @@ Keys.promptLengths = by_one('prompt-lengths:') -- hash of 48 bits of a prompt's 
 -- string, 10 min: a page of prompt.remember was added
 Keys.rememberedPrompts = by_one('prompts-remembered:')
 Keys.partial = by_one('partial:') -- string, 10 min: saved tokens of a request of the gateway, JSON
+-- list, 10 min: JSON, each with the tokens since the save before, see partials/partial.store.ts
+Keys.partialPieces = by_one('partial:pieces:')
 Keys.partialOwner = by_one('partial:owner:') -- string, 24 h: claim of such a request, JSON, see partials/claim.lua
 Keys.trajectory = by_one('trajectory:') -- hash, see trajectories/trajectories.lua
 -- Copy of a key of the job; part `groups`: hash, groupId -> JSON.

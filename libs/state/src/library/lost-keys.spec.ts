@@ -36,8 +36,8 @@ const LEARNS_OF_LOSS: Record<string, string> = {
   'the reader of events, by their sequence': 'events',
   // Such values are measured or written again within seconds, or affect only the next server, the next prompt or saved work.
   'nobody, as nothing that was answered depends on it': `decisions fullDecisions narrowed sessions idleSessions
-    blockedJobs claimKinds claimers rebalanceTurn rebalancePlannedAt promptLengths partial replicas
-    pools poolsAwake failingServers`,
+    blockedJobs claimKinds claimers rebalanceTurn rebalancePlannedAt promptLengths partial partialPieces
+    replicas pools poolsAwake failingServers`,
 };
 
 it('names who learns of the loss of each kind of key, once', () => {

@@ -8,6 +8,7 @@ Reply: state   `claimed`; `held`: by another response; `other`: by a response wi
                that held the request has ended
        from    with `claimed`: response whose claim was taken over
        saved   with `claimed`: saved tokens, if there are any
+       pieces  with `saved`: what later saves have added, in order
 Safe to repeat. A claim takes less than 500 bytes, so that running requests can be claimed when Redis is full.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -24,6 +25,7 @@ return function(tx, args)
     digest = args.digest, isUnread = args.isUnread }
   redis.call('SET', key, cjson.encode(claim), 'PX', Format.integer(args.expiresMs))
   local saved = redis.call('GET', tx.key:partial(args.identity))
+  local pieces = saved and redis.call('LRANGE', tx.key:partialPieces(args.identity), 0, -1) or {}
   return Reply.object({ state = 'claimed', from = owner and not is_own and owner.generation or nil },
-    { saved = saved or nil })
+    { saved = saved or nil, pieces = pieces[1] and Reply.joined(pieces) or nil })
 end

@@ -19,8 +19,10 @@ const claim = (worker: typeof first, generation: string, more: Partial<PartialCl
   store.claim(test.pool, { identity, generation, digest: 'd', expiresMs: 60_000, ...worker, ...more });
 const release = (generation: string, keepsSaved = false) =>
   store.release(test.pool, { identity, generation, keepsSaved });
-const save = (text: string) =>
-  new PartialStore(test.redis, test.root.slice(0, test.root.indexOf(':{'))).save(test.pool, 't\nr', text, 60_000);
+const save = async (partial: string, piece?: number) => {
+  const saves = new PartialStore(test.redis, test.root.slice(0, test.root.indexOf(':{')));
+  return (await saves.save(test.pool, [{ identity: 't\nr', partial, piece }], 60_000))[0]?.message;
+};
 
 it('lets a request have one generation, and a waiting repeat starts none after its end', async () => {
   expect(await claim(first, 'a')).toEqual({ state: 'claimed' });
@@ -54,6 +56,22 @@ it('lets a repeat take over from a worker epoch that has ended, whatever body it
   const next = await test.worker('w1');
   expect(await claim(next, 'b', { digest: 'other', isWaiting: true })).toEqual({ state: 'claimed', from: 'a' });
   expect(await claim(first, 'a')).toEqual({ state: 'other' });
+});
+
+it('returns what later saves have added, which the next first save removes', async () => {
+  await claim(first, 'a');
+  expect(await save('[1]', 1)).toBe('Redis has lost the saves before');
+  expect(await claim(first, 'a')).toEqual({ state: 'claimed' });
+  for (const [partial, piece] of [['[1]'], ['[2]', 1], ['[3]', 2]] as const) {
+    expect(await save(partial, piece)).toBeUndefined();
+  }
+  expect(await claim(first, 'a')).toEqual({ state: 'claimed', saved: [1], pieces: [[2], [3]] });
+  expect(await save('[5]', 4)).toBe('Redis has lost the saves before');
+  expect(await save('[6]')).toBeUndefined();
+  expect(await claim(first, 'a')).toEqual({ state: 'claimed', saved: [6] });
+  await save('[7]', 1);
+  await release('a');
+  expect(await test.redis.keys(`${test.root}:partial:*`)).toEqual([]);
 });
 
 it('removes the saved tokens with the claim, or keeps them for a repeat', async () => {

@@ -26,6 +26,8 @@ export interface PartialClaimReply {
   from?: string;
   /** With `claimed`: saved tokens. */
   saved?: unknown;
+  /** What later saves have added to `saved`, in order. */
+  pieces?: unknown[];
 }
 
 /** Keeps, for each request with an id from its client, one generation at a time in all replicas of the gateway. */

@@ -8,6 +8,6 @@ return function(tx, args)
   local text = redis.call('GET', key)
   if not text or cjson.decode(text).generation ~= args.generation then return '{}' end
   redis.call('DEL', key)
-  if not args.keepsSaved then redis.call('DEL', tx.key:partial(args.identity)) end
+  if not args.keepsSaved then redis.call('DEL', tx.key:partial(args.identity), tx.key:partialPieces(args.identity)) end
   return '{}'
 end
