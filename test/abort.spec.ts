@@ -3,6 +3,7 @@ import {
   type AbortRequestsRequest,
   type AbortResult,
   type AttemptId,
+  type SaveManyRequest,
   buildSubject,
   workerCommandSubject,
 } from '@broomwagon/contracts';
@@ -272,8 +273,8 @@ describe('a stream that the worker gives up on', () => {
     await inject(bench.engine.url, { kind: 'abort-500', count: 3 });
     const inEngine: Promise<boolean>[] = [];
     let attempt: AttemptId | undefined;
-    bench.client.messaging.subscribe(buildSubject(bench.pool, 'request.save'), (body) => {
-      attempt ??= body.attempt as AttemptId;
+    bench.client.messaging.subscribe(buildSubject(bench.pool, 'request.save-many'), (body) => {
+      attempt ??= (body as unknown as SaveManyRequest).saves[0]!.attempt;
     });
     bench.client.messaging.subscribe(buildSubject(bench.pool, 'lb.release'), () => {
       const id = engineRequestId('job/g0/0', attempt!);

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   type AbortAttemptsCommand,
   type AbortRequestsRequest,
-  type SaveRequest,
+  type SaveManyRequest,
   type Epoch,
   isBroomwagonError,
   type LeaseGrant,
@@ -104,10 +104,11 @@ class Run {
     private readonly trainerEpoch: Epoch,
     private readonly decide: (choices: number) => number,
   ) {
-    bench.client.messaging.subscribe(buildSubject(bench.pool, 'request.save'), (body) => {
-      const { requestId, attempt } = body as unknown as SaveRequest;
-      const names = this.attempts.get(requestId) ?? [];
-      this.attempts.set(requestId, [...names, engineRequestId(requestId, attempt)]);
+    bench.client.messaging.subscribe(buildSubject(bench.pool, 'request.save-many'), (body) => {
+      for (const { requestId, attempt } of (body as unknown as SaveManyRequest).saves) {
+        const names = this.attempts.get(requestId) ?? [];
+        this.attempts.set(requestId, [...names, engineRequestId(requestId, attempt)]);
+      }
     });
   }
 

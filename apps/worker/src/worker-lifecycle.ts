@@ -1,6 +1,7 @@
 import { Injectable, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import { HolderLifecycle } from '@broomwagon/generation';
 import { AttemptRegistry } from './attempts/attempt-registry';
+import { PartialSaver } from './attempts/partial-saver';
 import { ClaimLoop } from './claims/claim-loop';
 
 /** Starts claims after the application has started, and stops them before NATS is closed. */
@@ -10,6 +11,7 @@ export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicatio
     private readonly holder: HolderLifecycle,
     private readonly claims: ClaimLoop,
     private readonly attempts: AttemptRegistry,
+    private readonly saver: PartialSaver,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -17,9 +19,12 @@ export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicatio
     this.claims.start();
   }
 
-  /** Stops claiming, waits for running requests, returns unfinished requests with their tokens, and deregisters. */
+  /**
+   * Stops claiming, saves all tokens, waits for running requests, returns unfinished requests with their tokens, and
+   * deregisters. A process that is killed meanwhile loses only the tokens since the save.
+   */
   async beforeApplicationShutdown(): Promise<void> {
-    await this.claims.stop();
+    await Promise.all([this.claims.stop(), this.saver.saveAll()]);
     await this.holder.end({
       count: () => this.attempts.size,
       idle: () => this.claims.idle(),

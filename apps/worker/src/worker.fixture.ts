@@ -8,6 +8,7 @@ import {
   type OperationName,
   type ReplyOf,
   type RequestOf,
+  type SaveItem,
 } from '@broomwagon/contracts';
 import type { EngineAdapter, GenerateOptions, GenerationRequest, GenerationResult } from '@broomwagon/engines';
 import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
@@ -217,6 +218,17 @@ export async function workerBench(settings: Partial<WorkerConfig> = {}): Promise
     .on('lb.acquire', ({ acquireId }) => ({ ...LEASE, leaseId: `7.${acquireId}` }))
     .on('lb.release', () => ({ released: true, reason: 'released' }))
     .on('request.save', () => ({ action: 'continue' }))
+    .on('request.save-many', async ({ workerId, workerEpoch, saves }) => {
+      const saveOne = async ({ savedTokens = 0, ...save }: SaveItem) => {
+        try {
+          const reply = await controlPlane.call('request.save', { workerId, workerEpoch, ...save });
+          return { ...reply, savedTokens: savedTokens + (save.segment?.tokenCount ?? 0) };
+        } catch (error) {
+          return { error: (error as BroomwagonError).toWire() };
+        }
+      };
+      return { results: await Promise.all(saves.map(saveOne)) };
+    })
     .on('request.complete', () => ({ state: 'finished', groupAccepted: false, roundCompleted: false }))
     .on('request.fail', () => ({ state: 'pending' }));
   const promptRef = await payloads.put(

@@ -95,7 +95,9 @@ describe('worker on real NATS and Redis', () => {
       decision: { policy: 'least-inflight', branch: 'least-loaded', inflight: 1 },
     }));
     stubs.answer('lb.release', () => ({ released: true, reason: 'released' }));
-    stubs.answer('request.save', () => ({ action: 'continue' }));
+    stubs.answer('request.save-many', ({ saves }) => ({
+      results: saves.map(() => ({ action: 'continue', savedTokens: 0 })),
+    }));
     stubs.answer('request.complete', () => ({ state: 'finished', groupAccepted: false, roundCompleted: false }));
     stubs.answer('request.fail', () => ({ state: 'pending' }));
     await client.flush();

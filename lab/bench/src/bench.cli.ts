@@ -9,6 +9,7 @@ import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
 import { benchEvents } from './events/events-bench';
 import { benchGateway } from './gateway/gateway-bench';
+import { benchSaves } from './saves/saves-bench';
 import { benchScripts } from './scripts/script-bench';
 import { sizeCommand } from './size/size.command';
 import { benchVerl } from './verl/verl-bench';
@@ -43,6 +44,7 @@ const program = new Command('bench').description(
 const commands: [string, string, Bench][] = [
   ['coordinator', 'rounds of requests: submit, claim, complete, cut, requeue', benchCoordinator],
   ['payload', 'the queue with small and large payloads behind its references', benchPayload],
+  ['saves', 'partial saves of 1,000 tokens, one by one and gathered: CPU of worker and Redis', benchSaves],
   ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
   ['scripts', 'each transition with the largest inputs its limits allow: none may take 5 ms', benchScripts],
   ['events', 'acquires beside 10,000 readers of events, and beside readers that do not read', benchEvents],

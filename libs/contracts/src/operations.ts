@@ -98,6 +98,7 @@ export const OPERATIONS = {
   'request.claim': operation<request.ClaimReply>()(coordinator, request.ClaimRequest),
   'request.segments': operation<request.RequestSegmentsReply>()(coordinator, request.RequestSegmentsRequest),
   'request.save': operation<request.SaveReply>()(coordinator, request.SaveRequest),
+  'request.save-many': operation<request.SaveManyReply>()(coordinator, request.SaveManyRequest),
   'request.complete': operation<request.CompleteReply>()(coordinator, request.CompleteRequest),
   'request.fail': operation<request.FailReply>()(coordinator, request.FailRequest),
   'request.abort': operation<abort.AbortRequestsReply>()(coordinator, abort.AbortRequestsRequest),

@@ -2,10 +2,11 @@ import { type NumberedPageReply, WorkerRequest } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsOptional, IsString, MaxLength, ValidateNested } from 'class-validator';
 import type { SamplingParameters } from './generation';
+import type { WireError } from './errors';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, Segment, type SegmentList } from './segment.dto';
-import { IsAttempt, IsCorrelationId, IsCounter, IsId, IsName, IsWithin } from './rules';
-import type { AttemptId, Epoch, GroupId, Integer, JobId, RequestId, RoundId, ServerId } from './scalars';
+import { IsAttempt, IsCorrelationId, IsCounter, IsEpoch, IsId, IsListOf, IsName, IsWithin, IsWorkerId } from './rules';
+import type { AttemptId, Epoch, GroupId, Integer, JobId, RequestId, RoundId, ServerId, WorkerId } from './scalars';
 
 /** `request.claim`: takes pending requests. An empty reply after `waitMs` is not an error. Errors: POOL_PAUSED. */
 export class ClaimRequest extends WorkerRequest {
@@ -102,24 +103,61 @@ class AttemptMessage extends WorkerRequest {
   @IsAttempt() attempt!: AttemptId;
 }
 
-/** `request.save`: reports the server on which the attempt runs. A call with a segment is a partial save. */
-export class SaveRequest extends AttemptMessage {
+class SaveFields {
+  @IsCorrelationId() requestId!: RequestId;
+  @IsAttempt() attempt!: AttemptId;
   /** Generation time of the attempt so far, milliseconds; for a sample with `timeoutMs`. */
   @IsOptional() @IsWithin(0, MAX_GENERATED_MS) generatedMs?: Integer;
   /** The server on which the attempt runs; required in the first call of an attempt that may be moved. */
   @IsOptional() @IsId() serverId?: ServerId;
   /** True if the engine has sent no token for some seconds: the request waits in the engine, or was preempted. */
   @IsOptional() @IsBoolean() waiting?: boolean;
-  /** Tokens of the attempt so far. */
-  @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
   /**
    * Times of the attempt so far. An attempt that was bound to its server sends this field once, with its first tokens.
    */
   @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;
 }
+
+/** `request.save`: reports the server on which the attempt runs. A call with a segment is a partial save. */
+export class SaveRequest extends SaveFields {
+  @IsWorkerId() workerId!: WorkerId;
+  @IsEpoch() workerEpoch!: Epoch;
+  /** Tokens of the attempt so far. */
+  @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
+}
 export interface SaveReply {
   /** `abort`: end the attempt with `request.fail`, reason `aborted`. */
   action: 'continue' | 'abort';
+}
+
+/** One save of `request.save-many`. */
+export class SaveItem extends SaveFields {
+  /** Tokens of the attempt after its first `savedTokens` tokens. */
+  @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
+  /**
+   * Number of tokens that earlier saves of the attempt have. If the partial save has another number, the segment is not
+   * taken: continue after the number of the reply, or with 0 and all tokens, which replace what is saved.
+   * @default 0
+   */
+  @IsOptional() @IsWithin(0, LIMITS.maxTokens) savedTokens?: Integer;
+}
+/** `request.save-many`: `request.save` for several attempts of a worker. Each save has a separate result. */
+export class SaveManyRequest extends WorkerRequest {
+  /** The saves, each of a different attempt. */
+  @IsListOf(() => SaveItem, LIMITS.page, 1) saves!: SaveItem[];
+}
+/** Result of one save. */
+export interface SaveResult extends SaveReply {
+  /** Number of tokens of the attempt after which its next segment begins. */
+  savedTokens: Integer;
+}
+/** A refused save, which has changed nothing. */
+export interface RefusedSave {
+  error: WireError;
+}
+export interface SaveManyReply {
+  /** Results in the order of the request. */
+  results: (SaveResult | RefusedSave)[];
 }
 
 /** Longest finish reason of an engine, characters. */

@@ -17,4 +17,4 @@ export { LeasedCall, MovableCall, type StopCause, type WorkerEpoch } from './lea
 export { LeaseReleaser } from './leases/lease-releaser';
 export { unlessAborted } from './leases/unless-aborted';
 export { TokenBuffer } from './tokens/token-buffer';
-export { toSegment, type MadeSegment } from './engine/segment';
+export { START, toPlace, toSegment, type MadeSegment, type TokenPlace } from './engine/segment';

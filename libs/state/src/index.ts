@@ -14,7 +14,7 @@ export * from './trajectories/trajectory.store';
 export * from './waiters/waiter.store';
 export * from './workers/worker.store';
 export * from './pools';
-export { type AttemptFence, RequestStore, type SegmentArgs } from './requests/request.store';
+export { type AttemptFence, RequestStore, type SaveManyArgs, type SegmentArgs } from './requests/request.store';
 export * from './rounds';
 export * from './aborts/abort.store';
 export * from './weights/weight.store';

@@ -90,6 +90,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
       'request.complete',
       'request.fail',
       'request.save',
+      'request.save-many',
       'request.segments',
     ],
     subscribe: [

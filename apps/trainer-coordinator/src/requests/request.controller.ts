@@ -2,6 +2,7 @@ import { Controller } from '@nestjs/common';
 import {
   AbortRequestsRequest,
   invalidField,
+  SaveManyRequest,
   SaveRequest,
   ClaimRequest,
   CompleteRequest,
@@ -41,6 +42,11 @@ export class RequestController {
   @Operation('request.save')
   save(body: SaveRequest, { pool }: MessageContext) {
     return this.requests.save(pool, body);
+  }
+
+  @Operation('request.save-many')
+  saveMany(body: SaveManyRequest, { pool }: MessageContext) {
+    return this.requests.saveMany(pool, body);
   }
 
   @Operation('request.complete')

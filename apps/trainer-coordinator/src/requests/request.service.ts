@@ -4,6 +4,8 @@ import {
   cutText,
   isBroomwagonError,
   LIMITS,
+  type SaveManyReply,
+  type SaveManyRequest,
   type SaveReply,
   type SaveRequest,
   type ClaimReply,
@@ -20,7 +22,7 @@ import {
 } from '@broomwagon/contracts';
 import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
-import { PayloadStore, PoolDirectory, RequestStore } from '@broomwagon/state';
+import { PayloadStore, PoolDirectory, RequestStore, type SaveManyArgs } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { WaitingReaders } from '../rounds/waiting-readers';
@@ -120,6 +122,35 @@ export class RequestService {
     });
     this.metrics.observeMove(moveTimes);
     return { action };
+  }
+
+  /** Each save has a result of its own. @throws BroomwagonError UNAVAILABLE; repeating is safe */
+  async saveMany(pool: PoolName, { workerId, workerEpoch, saves }: SaveManyRequest): Promise<SaveManyReply> {
+    const results: SaveManyReply['results'] = [];
+    const taken: SaveManyArgs['saves'] = [];
+    const positions: number[] = [];
+    for (const [position, save] of saves.entries()) {
+      try {
+        const segment = toSegmentArgs(this.payloads, pool, save, `saves.${position}.segment`);
+        taken.push(Object.assign({}, save, segment));
+        positions.push(position);
+      } catch (error) {
+        if (!isBroomwagonError(error)) throw error;
+        results[position] = { error: error.toWire() };
+      }
+    }
+    if (taken.length === 0) return { results };
+    const answers = await this.requests.saveMany(pool, { workerId, workerEpoch, saves: taken });
+    for (const [index, answer] of answers.results.entries()) {
+      const position = positions[index]!;
+      if ('error' in answer) {
+        results[position] = { error: BroomwagonError.fromWire(answer.error).toWire() };
+      } else {
+        this.metrics.observeMove(answer.moveTimes);
+        results[position] = { action: answer.action, savedTokens: answer.savedTokens };
+      }
+    }
+    return { results };
   }
 
   /**

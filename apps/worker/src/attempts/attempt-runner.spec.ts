@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { BroomwagonError, type Prompt } from '@broomwagon/contracts';
+import { BroomwagonError, type Prompt, type SaveItem } from '@broomwagon/contracts';
 import { sampleSeed } from '@broomwagon/engines';
+import { UndeliveredError } from '@broomwagon/messaging';
 import { setFailpoints } from '../../../../libs/platform/src/failpoint';
 import { createError, LEASE, WORKER } from '../worker.fixture';
 import { identity, startAttempt } from './attempt.fixture';
@@ -274,7 +275,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')).toEqual([]);
   });
 
-  it('saves its tokens from time to time, payload first, and keeps one payload of the attempt', async () => {
+  it('saves its new tokens from time to time, payload first, and stores all tokens at its end', async () => {
     const { run, controlPlane, payloads, engines, attempt } = await startAttempt(undefined, {
       partialSaveIntervalMs: 10,
     });
@@ -299,9 +300,70 @@ describe('AttemptRunner', () => {
     release();
     expect(await running).toBe('finished');
     expect(complete).toEqual(['true', 'true', 'true']);
+    const saved = controlPlane.of('request.save-many').flatMap(({ saves }) => saves);
+    const pieces = saved.filter(({ segment }) => segment !== undefined);
+    expect(pieces.map(({ savedTokens = 0 }) => savedTokens)).toEqual([0, 1, 2]);
+    expect(pieces.map(({ segment }) => payloads.json(segment!.ref))).toMatchObject(
+      [1, 2, 3].map((id) => ({ tokenIds: [id], text: 'x' })),
+    );
     // The end has another name: a payload never changes, and the coordinator removes payloads that are no longer
     // needed.
     expect(payloads.listNames('j/g/0')).toEqual([...names, names[2]]);
+  });
+
+  it('saves all its tokens with a message of its own while no coordinator knows messages of several saves', async () => {
+    const { run, controlPlane, payloads, engines } = await startAttempt(undefined, { partialSaveIntervalMs: 10 });
+    let isKnown = false;
+    const made: unknown[] = [];
+    controlPlane.on('request.save', ({ segment }) => {
+      if (segment !== undefined) made.push((payloads.json(segment.ref) as { tokenIds: number[] }).tokenIds);
+      return { action: 'continue' };
+    });
+    controlPlane.on('request.save-many', ({ saves }) => {
+      if (!isKnown) throw new UndeliveredError('UNAVAILABLE', 'No service handles it');
+      const [{ segment, savedTokens = 0 }] = saves as [SaveItem];
+      if (segment !== undefined) made.push([savedTokens, payloads.json(segment.ref)]);
+      return { results: [{ action: 'continue', savedTokens: savedTokens + (segment?.tokenCount ?? 0) }] };
+    });
+    engines.generate = async (_, { onTokens }) => {
+      for (const round of [1, 2, 3]) {
+        isKnown = round === 3;
+        onTokens!({ tokenIds: [round], text: 'x', tokenCount: 1 });
+        await expect.poll(() => made).toHaveLength(round);
+      }
+      return { tokenIds: [1, 2, 3], text: 'xxx', tokenCount: 3, finishReason: 'length' };
+    };
+    expect(await run()).toBe('finished');
+    expect(made).toMatchObject([[1], [1, 2], [2, { tokenIds: [3], text: 'x' }]]);
+  });
+
+  it('begins again where the partial save ends, or from the start', async () => {
+    const { run, controlPlane, payloads, engines } = await startAttempt(undefined, { partialSaveIntervalMs: 10 });
+    // The answers after each save: taken, Redis was set back to the first save, taken, and a number that no save had.
+    const answers = [1, 2, 1, 3, 77, 4];
+    const pieces: unknown[] = [];
+    controlPlane.on('request.save-many', ({ saves }) => {
+      const [{ segment, savedTokens = 0 }] = saves as [SaveItem];
+      if (segment === undefined) return { results: [{ action: 'continue', savedTokens: 0 }] };
+      pieces.push([savedTokens, (payloads.json(segment.ref) as { tokenIds: number[] }).tokenIds]);
+      return { results: [{ action: 'continue', savedTokens: answers[pieces.length - 1]! }] };
+    });
+    engines.generate = async (_, { onTokens }) => {
+      for (const [token, count] of [1, 2, 4, 6].entries()) {
+        onTokens!({ tokenIds: [token], text: 'x', tokenCount: 1 });
+        await expect.poll(() => pieces.length).toBeGreaterThanOrEqual(count);
+      }
+      return { tokenIds: [0, 1, 2, 3], text: 'xxxx', tokenCount: 4, finishReason: 'length' };
+    };
+    expect(await run()).toBe('finished');
+    expect(pieces.slice(0, 6)).toEqual([
+      [0, [0]],
+      [1, [1]],
+      [2, [2]],
+      [1, [1, 2]],
+      [3, [3]],
+      [0, [0, 1, 2, 3]],
+    ]);
   });
 
   it('ends with one slow partial save, however many fell due meanwhile', async () => {

@@ -3,6 +3,7 @@ import { WorkerSession } from '@broomwagon/generation';
 import { describe, expect, it } from 'vitest';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { createError, LEASE, streamUntilStopped, WORKER } from '../worker.fixture';
+import { WorkerLifecycle } from '../worker-lifecycle';
 import { identity, startAttempt } from './attempt.fixture';
 
 const REFUSED = new BroomwagonError('ENGINE_UNREACHABLE', 'refused', { details: { code: 'ECONNREFUSED' } });
@@ -48,6 +49,21 @@ describe('an attempt that is stopped', () => {
       expect(controlPlane.of('request.fail')).toHaveLength(1);
     },
   );
+
+  it('saves its tokens at a shutdown before it is stopped, however young it is', async () => {
+    const { run, controlPlane, engines, module, attempt, payloads } = await startAttempt();
+    const saved: unknown[] = [];
+    controlPlane.on('request.save', ({ segment }) => {
+      if (segment !== undefined) saved.push([payloads.json(segment.ref), attempt.cause]);
+      return { action: 'continue' };
+    });
+    engines.generate = streamUntilStopped([1, 2]);
+    const running = run();
+    await expect.poll(() => controlPlane.of('request.save')).toHaveLength(1);
+    await module.get(WorkerLifecycle).beforeApplicationShutdown();
+    expect(await running).toBe('shutdown');
+    expect(saved).toEqual([[expect.objectContaining({ tokenIds: [1, 2] }), undefined]]);
+  });
 
   it('ends with its tokens after its timeout, which counts from the call of the engine', async () => {
     const { run, controlPlane, payloads, engines } = await startAttempt(() => ({ timeoutMs: 50 }));

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { encodeComposedId, encodeId, type Segment } from '@broomwagon/contracts';
 import type { Lease, MadeSegment } from '@broomwagon/generation';
 import { withRetry } from '@broomwagon/messaging';
-import { PayloadStore } from '@broomwagon/state';
+import { PayloadStore, type PayloadName } from '@broomwagon/state';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 
@@ -23,27 +23,63 @@ export class SegmentSaver {
    */
   async save(
     attempt: Attempt,
-    lease: Pick<Lease, 'serverId' | 'epoch' | 'weightVersion'>,
+    lease: SegmentLease,
     made: MadeSegment,
     deadlineMs: number = this.config.transitionDeadlineMs,
   ): Promise<Segment> {
-    const { job, requestId } = attempt.claim;
-    const name = {
-      pool: this.config.pool,
-      job: encodeId(job),
-      owner: encodeComposedId(requestId),
-      name: [attempt.worker.workerEpoch, attempt.claim.attempt, made.tokenCount, randomUUID().slice(0, 8)].join('.'),
-    };
-    const bytes = Buffer.from(JSON.stringify(made.payload));
-    const ref = await withRetry(() => this.payloads.put(name, bytes), { deadlineMs });
-    const segment: Segment = {
-      attempt: attempt.claim.attempt,
-      serverId: lease.serverId,
-      serverEpoch: lease.epoch,
-      weightVersion: lease.weightVersion,
-      tokenCount: made.tokenCount,
-      ref,
-    };
-    return made.resumedBy === 'text' ? { ...segment, resumedBy: 'text' } : segment;
+    const payload = this.buildName(attempt, made.tokenCount);
+    const bytes = toBytes(made);
+    const ref = await withRetry(() => this.payloads.put(payload, bytes), { deadlineMs });
+    return buildSegment(attempt, lease, made, ref);
   }
+
+  /** Stores tokens of several attempts together, once. @returns the segments, or their errors, in the same order */
+  async saveAll(all: readonly UnsavedSegment[]): Promise<(Segment | Error)[]> {
+    const stored = await this.payloads.putMany(
+      all.map(({ attempt, made, totalTokens }) => ({
+        payload: this.buildName(attempt, totalTokens),
+        bytes: toBytes(made),
+      })),
+    );
+    return stored.map((ref, index) => {
+      const { attempt, lease, made } = all[index]!;
+      return ref instanceof Error ? ref : buildSegment(attempt, lease, made, ref);
+    });
+  }
+
+  private buildName({ claim, worker }: Attempt, tokenCount: number): PayloadName {
+    return {
+      pool: this.config.pool,
+      job: encodeId(claim.job),
+      owner: encodeComposedId(claim.requestId),
+      name: [worker.workerEpoch, claim.attempt, tokenCount, randomUUID().slice(0, 8)].join('.'),
+    };
+  }
+}
+
+type SegmentLease = Pick<Lease, 'serverId' | 'epoch' | 'weightVersion'>;
+
+/** Tokens to store. */
+export interface UnsavedSegment {
+  attempt: Attempt;
+  lease: SegmentLease;
+  made: MadeSegment;
+  /** Tokens of the attempt up to the end of the segment. */
+  totalTokens: number;
+}
+
+function toBytes({ payload }: MadeSegment): Buffer {
+  return Buffer.from(JSON.stringify(payload));
+}
+
+function buildSegment({ claim }: Attempt, lease: SegmentLease, made: MadeSegment, ref: string): Segment {
+  const segment: Segment = {
+    attempt: claim.attempt,
+    serverId: lease.serverId,
+    serverEpoch: lease.epoch,
+    weightVersion: lease.weightVersion,
+    tokenCount: made.tokenCount,
+    ref,
+  };
+  return made.resumedBy === 'text' ? { ...segment, resumedBy: 'text' } : segment;
 }

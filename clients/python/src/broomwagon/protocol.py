@@ -3703,6 +3703,13 @@ class RefusedItem(TypedDict):
     """Why there is no lease."""
 
 
+class RefusedSave(TypedDict):
+    """A refused save, which has changed nothing."""
+
+    error: WireError
+    """The field `error` of a reply."""
+
+
 class RegisterServerReply(TypedDict):
     """Reply of `server.register`."""
 
@@ -4864,6 +4871,70 @@ class SamplingParameters(TypedDict):
     """Return the log probability of each token."""
 
 
+class SaveItem(TypedDict):
+    """One save of `request.save-many`."""
+
+    requestId: str
+    """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
+    group; unique in the pool.
+    """
+
+    attempt: str
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
+    """
+
+    generatedMs: NotRequired[int]
+    """Generation time of the attempt so far, milliseconds; for a sample with `timeoutMs`."""
+
+    serverId: NotRequired[str]
+    """The server on which the attempt runs; required in the first call of an attempt that may be moved."""
+
+    waiting: NotRequired[bool]
+    """True if the engine has sent no token for some seconds: the request waits in the engine, or was
+    preempted.
+    """
+
+    run: NotRequired[AttemptRun]
+    """Times of the attempt so far. An attempt that was bound to its server sends this field once, with its
+    first tokens.
+    """
+
+    segment: NotRequired[Segment]
+    """Tokens of the attempt after its first `savedTokens` tokens."""
+
+    savedTokens: NotRequired[int]
+    """Number of tokens that earlier saves of the attempt have. If the partial save has another number, the
+    segment is not taken: continue after the number of the reply, or with 0 and all tokens, which
+    replace what is saved.
+    """
+
+
+class SaveManyReply(TypedDict):
+    """Reply of `request.save-many`."""
+
+    results: list[Union[SaveResult, RefusedSave]]
+    """Results in the order of the request."""
+
+
+class SaveManyRequest(TypedDict):
+    """`request.save-many`: `request.save` for several attempts of a worker. Each save has a separate
+    result.
+    """
+
+    workerId: str
+    """Id of a worker, which holds leases and requests, chosen by the worker."""
+
+    workerEpoch: str
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
+    """
+
+    saves: list[SaveItem]
+    """The saves, each of a different attempt."""
+
+
 class SaveReply(TypedDict):
     """Reply of `request.save`."""
 
@@ -4874,15 +4945,6 @@ class SaveReply(TypedDict):
 class SaveRequest(TypedDict):
     """`request.save`: reports the server on which the attempt runs. A call with a segment is a partial
     save.
-    """
-
-    workerId: str
-    """Id of a worker, which holds leases and requests, chosen by the worker."""
-
-    workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
-    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
-    that loses its last changes would give the same number twice.
     """
 
     requestId: str
@@ -4906,13 +4968,32 @@ class SaveRequest(TypedDict):
     preempted.
     """
 
-    segment: NotRequired[Segment]
-    """Tokens of the attempt so far."""
-
     run: NotRequired[AttemptRun]
     """Times of the attempt so far. An attempt that was bound to its server sends this field once, with its
     first tokens.
     """
+
+    workerId: str
+    """Id of a worker, which holds leases and requests, chosen by the worker."""
+
+    workerEpoch: str
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
+    """
+
+    segment: NotRequired[Segment]
+    """Tokens of the attempt so far."""
+
+
+class SaveResult(TypedDict):
+    """Result of one save."""
+
+    action: Literal["continue", "abort"]
+    """`abort`: end the attempt with `request.fail`, reason `aborted`."""
+
+    savedTokens: int
+    """Number of tokens of the attempt after which its next segment begins."""
 
 
 class Segment(TypedDict):
@@ -6487,6 +6568,11 @@ class Call(Protocol):
     async def __call__(
         self, operation: Literal["request.save"], body: SaveRequest, *, deadline: float = ...
     ) -> SaveReply: ...
+
+    @overload
+    async def __call__(
+        self, operation: Literal["request.save-many"], body: SaveManyRequest, *, deadline: float = ...
+    ) -> SaveManyReply: ...
 
     @overload
     async def __call__(

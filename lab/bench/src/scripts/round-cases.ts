@@ -76,6 +76,7 @@ export class RoundCases {
       await this.inspections.rounds(pool, { job });
       await this.inspections.groups(pool, { job });
       for (const claim of held.slice(0, 8)) await this.save(claim);
+      for (const savedTokens of [0, 50]) await this.saveMany(held.slice(8, 8 + LIMITS.page), savedTokens);
       const needed = held.slice(0, (groups / 2) * samples);
       for (const claim of needed) await this.complete(claim);
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
@@ -255,6 +256,10 @@ export class RoundCases {
 
   private save(claim: Claim) {
     return this.requests.save(this.pool, { ...this.end(claim, 50), serverId: 's' });
+  }
+  private saveMany(claims: readonly Claim[], savedTokens: number) {
+    const saves = claims.map((claim) => ({ ...this.end(claim, 50), serverId: 's', savedTokens }));
+    return this.requests.saveMany(this.pool, { ...this.worker, saves });
   }
   private complete(claim: Claim) {
     return this.requests.complete(this.pool, { ...this.end(claim, 100), finishReason: 'stop' });

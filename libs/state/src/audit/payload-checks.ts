@@ -22,9 +22,15 @@ export async function checkPayloads(
   for await (const [id, [promptRef]] of look.hashes(`group:${job}/`, 'promptRef')) {
     if (promptRef != null) refs.set(promptRef, `${job}/${id}`);
   }
-  for await (const [id, [segments, saved]] of look.hashes(`request:${job}/`, 'segments', 'savedSegment')) {
+  const fields = ['segments', 'savedSegment', 'savedPieces'];
+  for await (const [id, [segments, saved, pieces]] of look.hashes(`request:${job}/`, ...fields)) {
     const made = JSON.parse(segments ?? '[]') as { ref: string }[];
     if (saved != null) made.push(JSON.parse(saved) as { ref: string });
+    if (saved != null && pieces != null) {
+      const numbers = Array.from({ length: Number(pieces.split(' ').at(-1)) }, (_, index) => index + 1);
+      const texts = await look.fields(`request:${job}/${id}`, ...numbers.map((number) => `savedPiece:${number}`));
+      for (const text of texts) if (text !== null) made.push(JSON.parse(text) as { ref: string });
+    }
     for (const { ref } of made) refs.set(ref, `${job}/${id}`);
   }
   for (const page of splitPages([...refs], AT_ONCE)) {

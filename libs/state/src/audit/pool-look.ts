@@ -89,6 +89,11 @@ export class PoolLook {
     }
   }
 
+  /** Fields of one hash. */
+  fields(key: string, ...fields: string[]): Promise<(string | null)[]> {
+    return this.redis.hmget(`${this.runner.rootKey(this.pool)}:${key}`, ...fields);
+  }
+
   /** Fields of all hashes whose names begin with `prefix`. Calls no transition, because the fields may be large. */
   async *hashes(prefix: string, ...fields: string[]): AsyncGenerator<[id: string, values: (string | null)[]]> {
     for await (const ids of this.keysBelow(prefix)) {

@@ -85,7 +85,7 @@ function Longtail.cut_request(tx, round, group, request, segment, tokens)
   if Group.is_whole(group) or request.stopped then
     return Longtail.end_surplus(tx, round, group, request, segment, tokens)
   end
-  local _, made = KeptTokens.made_by_attempt(request, segment, tokens)
+  local made = KeptTokens.count_made(request, segment, tokens)
   if Request.HELD[request.state] and (request.started or made > 0) then
     Round.add(tx, round, 'requestsCut', 1)
     Group.set(tx, group, { cutStarted = true })

@@ -11,26 +11,45 @@ function Request.format_id(job, group_id, index) return job .. '/' .. group_id .
 -- Job, groupId and index of a requestId; nil for an id that Request.format_id did not make.
 function Request.parse_id(id) return string.match(id, '^([^/]+)/([^/]+)/(%d+)$') end
 
+-- A partial save is a segment, `savedSegment`, and the pieces that later saves have added: the fields `savedPiece:<n>`.
+-- `savedPieces` is `<attempt> <tokens of savedSegment> <tokens of all> <number of pieces>`. The version before knows
+-- only savedSegment: pieces that do not continue the present one are left over, and count no more.
+local function take_pieces(request, packed)
+  local attempt, first, all, count = string.match(packed, '^(%S+) (%d+) (%d+) (%d+)$')
+  request.storedPieces = tonumber(count)
+  if attempt ~= request.attempt or tonumber(first) ~= request.savedTokens then return end
+  request.firstTokens, request.savedTokens, request.pieces = request.savedTokens, tonumber(all), request.storedPieces
+end
+
+local function piece_fields(count)
+  local fields = {}
+  for number = 1, count do fields[number] = 'savedPiece:' .. Format.integer(number) end
+  return fields
+end
+
 -- A request with the fields that most transitions need; nil for a request that is not there.
 function Request.load(tx, id)
   local job, group_id, index = Request.parse_id(id)
   if not job then return nil end
   local field = redis.call('HMGET', tx.key:request(id), 'state', 'attempt', 'failures', 'workerId', 'workerEpoch',
     'started', 'segments', 'tokens', 'savedSegment', 'savedTokens', 'movePlan', 'boundServerId', 'boundServerEpoch',
-    'stopped', 'recount', 'movedBy', 'setbacks')
+    'stopped', 'recount', 'movedBy', 'setbacks', 'savedPieces')
   if not field[1] then return nil end
-  return {
+  local request = {
     id = id, job = job, groupId = group_id, index = tonumber(index),
     state = field[1], attempt = field[2], failures = tonumber(field[3]),
     workerId = field[4], workerEpoch = field[5], started = field[6] == '1',
     segments = field[7] or '[]', tokens = tonumber(field[8] or 0),
-    savedSegment = field[9], savedTokens = tonumber(field[10] or 0),
+    savedSegment = field[9], savedTokens = tonumber(field[10] or 0), -- with pieces: tokens of all
     movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = field[13] or nil,
     stopped = field[14] or nil, -- 'aborted' or 'timeout': never trained, while its group may continue
     recount = field[15] or nil, -- the last recount that has counted this request
     movedBy = field[16] or nil, -- plan of the move that led to its next or present attempt, see Moves.note_times
     setbacks = field[17] or nil, -- see setbacks.lua
+    pieces = 0, -- number of pieces that continue savedSegment
   }
+  if field[18] then take_pieces(request, field[18]) end
+  return request
 end
 
 function Request.exists(tx, id) return redis.call('EXISTS', tx.key:request(id)) == 1 end
@@ -127,8 +146,43 @@ function Request.set_segments(tx, request, segments, tokens)
   request.segments, request.tokens = segments, tokens
 end
 
+-- The segments (JSON) of the partial save of the attempt, in order.
+function Request.read_saved(tx, request)
+  if not request.savedSegment then return {} end
+  if request.pieces == 0 then return { request.savedSegment } end
+  local segments = redis.call('HMGET', tx.key:request(request.id), unpack(piece_fields(request.pieces)))
+  table.insert(segments, 1, request.savedSegment)
+  return segments
+end
+
+local function forget_pieces(tx, request)
+  if not request.storedPieces then return end
+  redis.call('HDEL', tx.key:request(request.id), 'savedPieces', unpack(piece_fields(request.storedPieces)))
+  request.pieces, request.storedPieces = 0, nil
+end
+
+-- Replaces the partial save of the attempt by a segment, JSON.
+function Request.set_saved(tx, request, segment, tokens)
+  forget_pieces(tx, request)
+  Request.set(tx, request, { savedSegment = segment, savedTokens = tokens })
+end
+
+-- Adds a segment, JSON, to the partial save of the attempt.
+function Request.add_piece(tx, request, segment, tokens)
+  if request.pieces == 0 then
+    forget_pieces(tx, request)
+    request.firstTokens = request.savedTokens
+  end
+  request.pieces, request.savedTokens = request.pieces + 1, request.savedTokens + tokens
+  request.storedPieces = request.pieces
+  local count = Format.integer(request.pieces)
+  redis.call('HSET', tx.key:request(request.id), 'savedPiece:' .. count, segment, 'savedPieces',
+    string.format('%s %.0f %.0f %s', request.attempt, request.firstTokens, request.savedTokens, count))
+end
+
 -- Deletes the partial save of the attempt: its tokens are in a segment now, or count no more.
 function Request.forget_saved(tx, request)
+  forget_pieces(tx, request)
   redis.call('HDEL', tx.key:request(request.id), 'savedSegment', 'savedTokens')
   request.savedSegment, request.savedTokens = nil, 0
 end

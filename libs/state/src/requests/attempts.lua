@@ -21,10 +21,22 @@ function Attempts.forget_entry(tx, request, worker_id, worker_epoch)
   return true
 end
 
+-- The group and round of a request, or nil. `known`: those of earlier requests of the same call, by name.
+local function load_owners(tx, request, known)
+  if not known then return Recovery.load_owners(tx, request) end
+  local name = request.job .. '/' .. request.groupId
+  if not known[name] then
+    local group, round = Recovery.load_owners(tx, request)
+    if not group then return nil end
+    known[name] = { group, round }
+  end
+  return unpack(known[name], 1, 2)
+end
+
 -- The request with its group and round, after applying an abort flag that covers the group; or nil and the error.
-local function with_owners(tx, request)
+local function with_owners(tx, request, known)
   tx.was_held = Request.HELD[request.state] or false -- before anything has changed, see broken-ends.lua
-  local group, round = Recovery.load_owners(tx, request)
+  local group, round = load_owners(tx, request, known)
   if not group then
     -- The group or its round was lost: the rest of the group was dropped just now.
     group = Group.load(tx, request.job, request.groupId)
@@ -37,8 +49,9 @@ end
 
 local function fenced() return Reply.fail('FENCED', 'Another attempt has the request now', 'attempt') end
 
--- The request of a call by the holder of an attempt, with its group and round; or nil and the error of the reply.
-function Attempts.load(tx, args)
+-- The request of a call by the holder of an attempt, with its group and round; or nil and the error of the reply. A
+-- call about many requests passes `known`, an empty table, so that each group is read once.
+function Attempts.load(tx, args, known)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
     return nil, Reply.fail(WorkerFence.expired_worker(tx, args.workerId))
   end
@@ -54,7 +67,7 @@ function Attempts.load(tx, args)
     Attempts.forget_entry(tx, request, args.workerId, args.workerEpoch)
     return nil, fenced()
   end
-  return with_owners(tx, request)
+  return with_owners(tx, request, known)
 end
 
 -- Like Attempts.load, for a call of an operator, who names the attempt and not its holder.
@@ -97,7 +110,7 @@ function Attempts.put_back(tx, round, group, request, aborts, why)
     local rules = Round.rules(tx, round)
     local is_over = why.isFailure and why.isFinal
     if why.isSetback then
-      local _, made = KeptTokens.made_by_attempt(request, why.segment, why.tokens or 0)
+      local made = KeptTokens.count_made(request, why.segment, why.tokens or 0)
       is_over = Setbacks.note(tx, request, why, made, rules.maxFailures) or is_over
     end
     if not why.isFailure then

@@ -1,14 +1,11 @@
--- Tokens of requests. A sample is a JSON list of segments; the current attempt has at most one segment, its partial
--- save.
+-- Tokens of requests. A sample is a JSON list of segments; the current attempt has a partial save, which is one segment
+-- or several.
 local KeptTokens = {}
 
--- Returns the segment (JSON) that an attempt has generated, and the number of its tokens. `segment` (JSON or nil) and
--- `tokens` are from the last message of the attempt. Since messages may overtake each other, the partial save of the
--- attempt may have more tokens; then its segment is returned.
-function KeptTokens.made_by_attempt(request, segment, tokens)
-  if segment and tokens >= request.savedTokens then return segment, tokens end
-  if request.savedSegment then return request.savedSegment, request.savedTokens end
-  return nil, 0
+-- Number of tokens that an attempt has generated. `segment` (JSON or nil) and `tokens` are from the last message of the
+-- attempt. Since messages may overtake each other, the partial save of the attempt may have more tokens.
+function KeptTokens.count_made(request, segment, tokens)
+  return math.max(segment and tokens or 0, request.savedTokens)
 end
 
 -- Adds tokens of a request to the sums of its group, from which bounds and histories are computed without reading the
@@ -21,37 +18,41 @@ function KeptTokens.add(tx, request, group, count, version, is_finished)
     version and math.min(oldest, version) or oldest)
 end
 
--- Frees the payload of a segment, JSON or nil, unless the request or a snapshot of the job names it.
-function KeptTokens.free_unused(tx, request, segment)
-  if not segment then return end
-  local ref = cjson.decode(segment).ref
-  if request.savedSegment and cjson.decode(request.savedSegment).ref == ref then return end
-  for _, made in ipairs(cjson.decode(request.segments)) do
-    if made.ref == ref then return end
+local function ref_of(segment) return string.match(segment, '"ref":"([^"]*)"') end
+
+-- Frees the payloads of segments, a list of JSON, unless the request or a snapshot of the job names them.
+function KeptTokens.free_unused(tx, request, segments)
+  if #segments == 0 then return end
+  local named = {}
+  for _, made in ipairs(cjson.decode(request.segments)) do named[made.ref] = true end
+  for _, saved in ipairs(Request.read_saved(tx, request)) do named[ref_of(saved)] = true end
+  for _, segment in ipairs(segments) do
+    local ref = ref_of(segment)
+    if not named[ref] then KeptRefs.free(tx, request.job, request.groupId, ref) end
   end
-  KeptRefs.free(tx, request.job, request.groupId, ref)
 end
 
--- Makes the tokens of the attempt a segment of the sample. `is_finished`: the sample is finished, and its siblings may
--- become as long.
+-- Makes the tokens of the attempt segments of the sample: `segment` (JSON or nil), or the partial save if it has more
+-- tokens. `is_finished`: the sample is finished, and its siblings may become as long.
 function KeptTokens.keep(tx, request, group, segment, tokens, is_finished)
-  local made, count = KeptTokens.made_by_attempt(request, segment, tokens)
-  local is_kept = made and count > 0
+  local saved = Request.read_saved(tx, request)
+  local count = KeptTokens.count_made(request, segment, tokens)
+  local made = segment and tokens >= request.savedTokens and { segment } or saved
   request.attemptTokens = count
-  local unused = not (is_kept and made == segment) and segment
-  if is_kept then
-    made = Weights.mark_mixed(tx, request, made)
-    local segments = request.segments == '[]' and '[' .. made .. ']'
-      or string.sub(request.segments, 1, -2) .. ',' .. made .. ']'
+  if count > 0 then
+    local marked = {}
+    for position, one in ipairs(made) do marked[position] = Weights.mark_mixed(tx, request, one) end
+    local added = table.concat(marked, ',') .. ']'
+    local segments = request.segments == '[]' and '[' .. added or string.sub(request.segments, 1, -2) .. ',' .. added
     Request.set_segments(tx, request, segments, request.tokens + count)
-    KeptTokens.add(tx, request, group, count, cjson.decode(made).weightVersion, is_finished)
+    KeptTokens.add(tx, request, group, count, cjson.decode(marked[1]).weightVersion, is_finished)
   elseif is_finished then
     KeptTokens.add(tx, request, group, 0, nil, true)
   end
-  local saved = request.savedSegment
-  if saved then Request.forget_saved(tx, request) end
-  KeptTokens.free_unused(tx, request, saved)
-  KeptTokens.free_unused(tx, request, unused)
+  if request.savedSegment then Request.forget_saved(tx, request) end
+  if segment then table.insert(saved, segment) end
+  -- Most attempts end with one segment, which is used, and without a partial save.
+  if not (count > 0 and #saved == 1 and made[1] == saved[1]) then KeptTokens.free_unused(tx, request, saved) end
   return count
 end
 

@@ -1,13 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import {
-  type SaveReply,
   type Epoch,
   newEpoch,
   type PoolName,
   type RequestId,
   type Segment,
   type UnservedReason,
+  type SaveItem,
+  type SaveManyRequest,
   type SaveRequest,
+  type SaveResult,
+  type WireError,
   type Claim,
   type ClaimReply,
   type ClaimRequest,
@@ -48,6 +51,11 @@ export interface MoveTimesAnswer {
 }
 
 export type SaveArgs = Omit<SaveRequest, 'segment'> & SegmentArgs;
+/** Saves of attempts of one worker. */
+export interface SaveManyArgs extends Omit<SaveManyRequest, 'saves'> {
+  saves: (Omit<SaveItem, 'segment'> & SegmentArgs)[];
+}
+export type SaveAnswer = SaveResult & MoveTimesAnswer;
 
 export type CompleteArgs = Omit<CompleteRequest, 'segment'> &
   SegmentArgs & {
@@ -111,7 +119,8 @@ export class RequestStore extends createStoreClass({
   expireClaims: transition<object, { replyTo: string[]; paused?: UnservedReason; more: boolean }>(
     'requests/expire-claims',
   ),
-  save: transition<SaveArgs, SaveReply & MoveTimesAnswer>('requests/save'),
+  save: transition<SaveArgs, SaveAnswer>('requests/save'),
+  saveMany: transition<SaveManyArgs, { results: (SaveAnswer | { error: WireError })[] }>('requests/save-many'),
   segments: transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments'),
   complete: transition<CompleteArgs, CompleteAnswer>('requests/complete'),
   fail: transition<FailArgs, FailAnswer>('requests/fail'),
