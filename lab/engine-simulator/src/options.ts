@@ -27,6 +27,7 @@ interface CommandLine {
   tickMs: number;
   streamMs: number;
   sglangStream: 'cumulative' | 'incremental';
+  streamInterval: number;
   noise: boolean;
   zoo: string[];
 }
@@ -82,6 +83,12 @@ export function readOptions(argv: string[]): SimulatorOptions {
         .choices(['cumulative', 'incremental'])
         .default('incremental'),
     )
+    .option(
+      '--stream-interval <n>',
+      'least number of tokens of one event; requests may ask for more',
+      number(1, true),
+      1,
+    )
     .option('--noise', 'tokens are random numbers that depend on the seed only, not on prompt and sample', false)
     .option('--zoo <names>', 'behaviours of real engines, separated by commas: see docs/engines.md', zooList, [])
     .addHelpText(
@@ -110,6 +117,7 @@ export function readOptions(argv: string[]): SimulatorOptions {
       streamMs: line.streamMs,
       maxModelTokens: line.maxModelTokens,
       cumulative: line.sglangStream === 'cumulative',
+      streamInterval: line.streamInterval,
       noise: line.noise,
       zoo: line.zoo,
       lockstep: line.lockstep,

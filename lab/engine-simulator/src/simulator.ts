@@ -30,6 +30,8 @@ export interface SimulatorOptions {
   maxModelTokens: number;
   /** SGLang: whether chunks repeat all tokens so far. */
   cumulative: boolean;
+  /** Tokens of one event (`--stream-interval` of the engine); default 1: as many as there are. */
+  streamInterval?: number;
   /** Whether tokens depend on the call's seed and position only; default false: on prompt and sample. */
   noise?: boolean;
   /** Whether vLLM has the routes of `--enable-scale-out`, such as the route that parses the tokens of a chat. */

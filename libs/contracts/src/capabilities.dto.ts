@@ -39,6 +39,11 @@ export class EngineCapabilities implements Partial<Record<EngineFeature, boolean
   @IsOptional() @IsBoolean() cacheSalt?: boolean;
   /** The engine returns the token ids of a text, so a text prompt can be resumed by token ids. */
   @IsOptional() @IsBoolean() tokenize?: boolean;
+  /**
+   * The engine takes `stream_interval` of requests, and sends one event for so many tokens. Engines without it send an
+   * event for each token unless they are started with `--stream-interval`.
+   */
+  @IsOptional() @IsBoolean() streamInterval?: boolean;
   /** Supported pause modes; empty = none. */
   @IsOptional() @IsList(PAUSE_MODES.length) @IsIn(PAUSE_MODES, { each: true }) pauseModes?: PauseMode[];
   /** Number of data-parallel ranks behind the address; 1 = no data parallelism. */

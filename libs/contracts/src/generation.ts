@@ -1,4 +1,5 @@
 import { IsArray, IsBoolean, IsNumber, IsOptional, IsString, Min } from 'class-validator';
+import { LIMITS } from './limits';
 import { IsWithin } from './rules';
 import type { Integer } from './scalars';
 
@@ -69,6 +70,12 @@ export class SamplingParameters {
   @IsOptional() @IsNumber() repetitionPenalty?: number;
   /** Return the log probability of each token. */
   @IsOptional() @IsBoolean() logprobs?: boolean;
+  /**
+   * Tokens of one event of an engine that takes `stream_interval`: the first token comes at once, and what is left at
+   * the end. Default: `streamInterval` of the pool; single tokens for a client that reads a stream, and for chats that
+   * the engine parses.
+   */
+  @IsOptional() @IsWithin(1, LIMITS.maxTokens) streamInterval?: Integer;
 }
 
 /** Fields of a request to an engine that Broomwagon sets: prompt, budget, id, and form of the answer. */

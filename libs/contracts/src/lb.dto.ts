@@ -19,6 +19,8 @@ export interface GrantedServer extends Pick<
    * salts.
    */
   cacheSalt?: string;
+  /** Tokens of one event that the engine is asked for: `streamInterval` of the pool, if it is set. */
+  streamInterval?: Integer;
 }
 /** A granted lease: the right to run one request on a server. */
 export interface LeaseGrant extends GrantedServer {

@@ -82,6 +82,11 @@ export class PoolSettings {
   @IsOptional() @IsIn([0, 1]) adaptiveConcurrency?: 0 | 1;
   /** Pause between two changes of a server's capacity, milliseconds. Default 2,000. */
   @IsOptional() @IsWithin(100, 600_000) adaptIntervalMs?: Integer;
+  /**
+   * Tokens of one event that workers and gateways ask engines for, for responses that no client reads token by token.
+   * Default: STREAM_INTERVAL of the worker or gateway.
+   */
+  @IsOptional() @IsWithin(1, LIMITS.maxTokens) streamInterval?: Integer;
 }
 
 /** Names of the settings, for `reset`. */
@@ -104,6 +109,7 @@ export const POOL_SETTING_NAMES = [
   'breakerOpenMs',
   'adaptiveConcurrency',
   'adaptIntervalMs',
+  'streamInterval',
 ] as const satisfies readonly (keyof PoolSettings)[];
 /** Name of a setting of a pool. */
 export type PoolSettingName = (typeof POOL_SETTING_NAMES)[number];

@@ -38,6 +38,12 @@ export interface GenerationRequest {
   made?: MadeTokens;
   /** Salt of the lease, sent to engines with cache salts: cache entries of other weights have another salt. */
   cacheSalt?: string;
+  /**
+   * Tokens of one event that an engine with intervals is asked for; default 1. `sampling.streamInterval` has
+   * precedence. Chats that the engine parses come in single tokens: parsers of many releases lose tool calls and
+   * reasoning in larger events.
+   */
+  streamInterval?: number;
 }
 
 /** A choice in a chunk of `/v1/completions` or `/v1/chat/completions`, as the engine sent it. */
@@ -136,6 +142,8 @@ export interface GenerateOptions {
    * the request. Repeat the stop with {@link EngineAdapter.abort}. Must not throw.
    */
   onUnstopped?: () => void;
+  /** Called at the end of a call if the engine sent far more events than it was asked for. Must not throw. */
+  onFineEvents?: () => void;
   /**
    * Called before the end of a call with the number of tokens that the engine has generated and that are lost: counted
    * by the engine, or estimated by the pace of a stream that broke. The call that continues the response generates them

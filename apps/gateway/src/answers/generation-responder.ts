@@ -11,6 +11,7 @@ import { whenClosed } from '../http/client-connection';
 import { BEGIN, type Format } from './format';
 import { addRecorded, announceRecorded, buildDetails, setHeaders, setRecorded } from './generation-headers';
 import { PassedWriter } from './passed-writer';
+import { readStreamInterval } from './placement';
 import { toRepeatIdentity } from './repeat-identity';
 import type { RequestId } from './request-id';
 import type { Exchange } from '../http/route';
@@ -47,6 +48,11 @@ export class GenerationResponder {
     const isRecorded = caller.isPathSession === true && this.config.recordSessions === 'path';
     const recordFor = parseRecordedJob(headers, sessionId, isRecorded);
     const hasDetails = isSent(headers, 'x-broomwagon-details', 'body');
+    const streamInterval = readStreamInterval(headers);
+    if (streamInterval !== undefined) {
+      // A field of the body has precedence.
+      for (const input of inputs) input.sampling = Object.assign({ streamInterval }, input.sampling);
+    }
     const repeat = toRepeatIdentity({ id, isOwnId, sessionId, headers, digest });
     const generations = this.generations.open({ id, choiceIds, inputs, tokenId, maxGenerations, recordFor, repeat });
     whenClosed(response, (isDelivered) => {

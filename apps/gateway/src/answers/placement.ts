@@ -1,11 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { idFault, idPart, invalidField, type Integer, MAX_COMPOSED_ID_BYTES } from '@broomwagon/contracts';
+import { idFault, idPart, invalidField, type Integer, LIMITS, MAX_COMPOSED_ID_BYTES } from '@broomwagon/contracts';
 import type { LeaseRequest } from '@broomwagon/generation';
 import type { Caller } from '../keys/api-keys';
+import { isCount } from '../fields/read-fields';
 import { isSent, readHeaderText } from '../http/headers';
 
 /** Maximum bytes of a session id, so that the id of a key and the session id together are a valid id. */
 const MAX_SESSION_BYTES = MAX_COMPOSED_ID_BYTES - 40;
+const INTERVAL_HEADER = 'x-broomwagon-stream-interval';
 const SESSION_HEADERS = ['x-session-id', 'x-smg-routing-key'];
 
 /**
@@ -71,6 +73,13 @@ export function wantsResume(headers: IncomingHttpHeaders): boolean {
 /** Whether the response is continued after an abort by the engine. @throws BroomwagonError VALIDATION_FAILED */
 export function continuesEngineAborts(headers: IncomingHttpHeaders): boolean {
   return isSent(headers, 'x-broomwagon-on-engine-abort', 'resume');
+}
+
+/** Tokens of one event that the client asks for by a header, if it cannot set a field of the body. */
+export function readStreamInterval(headers: IncomingHttpHeaders): Integer | undefined {
+  const interval = readHeaderInteger(headers, INTERVAL_HEADER);
+  if (interval === undefined || isCount(interval, 1, LIMITS.maxTokens)) return interval;
+  throw invalidField(INTERVAL_HEADER, `must be a whole number from 1 to ${LIMITS.maxTokens}`);
 }
 
 function readHeaderInteger(headers: IncomingHttpHeaders, name: string): Integer | undefined {

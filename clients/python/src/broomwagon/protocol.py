@@ -1059,6 +1059,11 @@ class ConfigurePoolRequest(TypedDict):
     adaptIntervalMs: NotRequired[int]
     """Pause between two changes of a server's capacity, milliseconds. Default 2,000."""
 
+    streamInterval: NotRequired[int]
+    """Tokens of one event that workers and gateways ask engines for, for responses that no client reads
+    token by token. Default: STREAM_INTERVAL of the worker or gateway.
+    """
+
     reset: NotRequired[list[PoolSettingName]]
     """Names of settings to reset to their defaults before the given settings are set."""
 
@@ -1497,6 +1502,11 @@ class EngineCapabilities(TypedDict):
     cacheSalt: NotRequired[bool]
     """The engine keeps prefix cache entries apart by the salt of each request (`cacheSalt` of a lease)."""
 
+    streamInterval: NotRequired[bool]
+    """The engine takes `stream_interval` of requests, and sends one event for so many tokens. Engines
+    without it send an event for each token unless they are started with `--stream-interval`.
+    """
+
     pauseModes: NotRequired[list[PauseMode]]
     """Supported pause modes; empty = none."""
 
@@ -1764,6 +1774,11 @@ class GrantedServer(TypedDict):
     """Unique name of the weights of the server. A caller of the engine adds this name to `cache_salt`
     (vLLM) or `extra_key` (SGLang), so that the engine uses no prefix cache entry of other weights.
     Absent if the engine has no salts.
+    """
+
+    streamInterval: NotRequired[int]
+    """Tokens of one event that the engine is asked for (`streamInterval` of the pool); absent if the pool
+    has no setting.
     """
 
 
@@ -2217,6 +2232,11 @@ class LeaseGrant(TypedDict):
     """Unique name of the weights of the server. A caller of the engine adds this name to `cache_salt`
     (vLLM) or `extra_key` (SGLang), so that the engine uses no prefix cache entry of other weights.
     Absent if the engine has no salts.
+    """
+
+    streamInterval: NotRequired[int]
+    """Tokens of one event that the engine is asked for (`streamInterval` of the pool); absent if the pool
+    has no setting.
     """
 
     leaseId: str
@@ -3263,6 +3283,11 @@ class PoolSettings(TypedDict):
 
     adaptIntervalMs: NotRequired[int]
     """Pause between two changes of a server's capacity, milliseconds. Default 2,000."""
+
+    streamInterval: NotRequired[int]
+    """Tokens of one event that workers and gateways ask engines for, for responses that no client reads
+    token by token. Default: STREAM_INTERVAL of the worker or gateway.
+    """
 
 
 class PoolSettingsReply(TypedDict):
@@ -4870,6 +4895,12 @@ class SamplingParameters(TypedDict):
     logprobs: NotRequired[bool]
     """Return the log probability of each token."""
 
+    streamInterval: NotRequired[int]
+    """Tokens of one event of an engine that takes `stream_interval`: the first token comes at once, and
+    what is left at the end. Default: `streamInterval` of the pool; single tokens for a client that
+    reads a stream, and for chats that the engine parses.
+    """
+
 
 class SaveItem(TypedDict):
     """One save of `request.save-many`."""
@@ -6288,7 +6319,7 @@ MoveState = Literal["planned", "sent", "moved", "completed-first", "superseded",
 NoMoveReason = Literal["balanced", "no-room", "held-back", "not-worth-it"]
 PauseMode = Literal["abort", "wait", "keep"]
 PoolEvent = Union["RoundOpenedEvent", "RoundSubmittedEvent", "RoundProgressedEvent", "RoundCompletedEvent", "RoundSettledEvent", "RoundClosedEvent", "RoundCancelledEvent", "RequestFinishedEvent", "AttemptEndedEvent", "RequestAbortedEvent", "RequestLostEvent", "GroupFailedEvent", "GroupDroppedEvent", "LongtailRequeuedEvent", "JobTakenOverEvent", "JobReconciledEvent", "JobSnapshottedEvent", "JobRestoredEvent", "WeightsBegunEvent", "WeightsCommittedEvent", "WeightsRolledBackEvent", "ServerPausedEvent", "ServerResumedEvent", "ServerFencedEvent", "ServerHungEvent", "PoolSetBackEvent"]
-PoolSettingName = Literal["policy", "affinityBreakMargin", "affinityBreakMaxContextTokens", "groupPlacement", "groupAffinityCap", "groupSpreadBelowTokens", "groupSpreadAboveKvUse", "sessionIdleMs", "maxSessions", "decisionSampleEvery", "poolMaxInflight", "requiredWeightVersion", "slowStartMs", "slowStartFraction", "breakerFailures", "breakerOpenMs", "adaptiveConcurrency", "adaptIntervalMs"]
+PoolSettingName = Literal["policy", "affinityBreakMargin", "affinityBreakMaxContextTokens", "groupPlacement", "groupAffinityCap", "groupSpreadBelowTokens", "groupSpreadAboveKvUse", "sessionIdleMs", "maxSessions", "decisionSampleEvery", "poolMaxInflight", "requiredWeightVersion", "slowStartMs", "slowStartFraction", "breakerFailures", "breakerOpenMs", "adaptiveConcurrency", "adaptIntervalMs", "streamInterval"]
 RebalancePolicy = Literal["tier-cost", "tier-min"]
 ReleaseOutcome = Literal["finished", "failed", "rejected", "aborted", "unclaimed", "busy"]
 ReturnReason = Union["FailReason", Literal["worker-lost"], Literal["internal"]]

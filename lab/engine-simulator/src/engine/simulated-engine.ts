@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { PauseMode } from '@broomwagon/contracts';
 import { EngineModel, type EngineParameters } from '@broomwagon/models';
 import { ContextCache } from './context-cache';
+import { findEventEnds } from './event-ends';
 import { FaultQueue } from './faults';
 import type { LockstepMember } from './lockstep-group';
 import type {
@@ -236,18 +237,20 @@ export class SimulatedEngine implements LockstepMember {
     return this.options.lengths.getLength(live.identity) - live.identity.madeTokens <= live.budget;
   }
 
-  private send(live: Live, now: number): void {
+  private send(live: Live, now: number, isLast = false): void {
     const made = this.countMade(live);
     if (made <= live.sentTokens) return;
     const offset = live.identity.madeTokens;
-    const from = live.sentTokens;
-    live.sentTokens = made;
     live.sentAtMs = now;
-    live.sink.tokens(offset + from, offset + made);
+    for (const to of findEventEnds(live.sentTokens, made, live.streamInterval, isLast)) {
+      const from = live.sentTokens;
+      live.sentTokens = to;
+      live.sink.tokens(offset + from, offset + to);
+    }
   }
 
   private close(live: Live, reason: FinishReason): void {
-    this.send(live, this.options.now());
+    this.send(live, this.options.now(), true);
     // A fault may have dropped the request while tokens were sent.
     if (this.leave(live, reason)) live.sink.end(reason);
   }

@@ -24,6 +24,8 @@ export interface EngineRequest {
   standsAt?: number;
   /** Salt of the prefix cache: prompts cached under other salts are not found. */
   cacheSalt?: string;
+  /** Tokens of one event after the first; absent: as many as there are. */
+  streamInterval?: number;
 }
 
 export interface SimulatedEngineOptions {

@@ -9,7 +9,7 @@ import { AnswerFormat } from './answer-format';
 import { sendStreamError, StreamSink, WholeSink } from './answer-sink';
 import { buildExperts, type ExpertsOption } from './expert-rows';
 import { errorBody, RefusedError, sendBody, sendJson } from './answers';
-import { readOpenAiCall, readSglangCall, readTokenCall, type GenerateCall } from './generate-call';
+import { type IntervalRule, readOpenAiCall, readSglangCall, readTokenCall, type GenerateCall } from './generate-call';
 import { sglangControls, vllmControls } from './control-routes';
 import { type Described, modelList, sglangInfo, sglangLoad } from './descriptions';
 import { derenderRoute } from './derender-route';
@@ -33,6 +33,8 @@ export interface EngineServerOptions {
   /** Number of tokens at the start of each chat message that are its reasoning; default 0. */
   reasoningTokens?: number;
   experts?: ExpertsOption;
+  /** Tokens of one event (`--stream-interval` of the engine); default 1: as many as there are. */
+  streamInterval?: number;
   /** Behaviours of the zoo, by name; default: none. */
   zoo?: readonly string[];
 }
@@ -153,7 +155,7 @@ export class EngineServer {
         ...(scaleOut && {
           'POST /inference/v1/abort_requests': (request, response) => this.abortRequests(request, response),
           'POST /inference/v1/generate': async (request, response) =>
-            this.generate(readTokenCall(request, await readObject(request)), response),
+            this.generate(readTokenCall(request, await readObject(request), this.intervalRule), response),
         }),
         ...vllmControls(engine, identities, decode),
         ...(scaleOut && { 'POST /v1/chat/completions/derender': derenderRoute(identities, reasoningTokens) }),
@@ -168,7 +170,7 @@ export class EngineServer {
         'GET /v1/loads': loads,
         'GET /get_load': (_, response) => sendJson(response, 200, [sglangLoad(this.load)]),
         'POST /generate': async (request, response) =>
-          this.generate(readSglangCall(request, await readObject(request)), response),
+          this.generate(readSglangCall(request, await readObject(request), this.intervalRule), response),
         'POST /abort_request': (request, response) => this.abortByPrefix(request, response),
         ...sglangControls(engine, identities, decode),
         ...sglangWeights(engine),
@@ -183,7 +185,13 @@ export class EngineServer {
     if (this.zoo.server.restart && typeof body.model === 'string' && body.model !== this.model) {
       throw new RefusedError(404, `The model \`${body.model}\` does not exist.`);
     }
-    this.generate(readOpenAiCall(request, body, form, this.dialect !== 'openai'), response);
+    // The OpenAI routes of SGLang do not know the field, nor do most other servers.
+    const interval = this.dialect === 'vllm' ? this.intervalRule : 'ignored';
+    this.generate(readOpenAiCall(request, body, form, this.dialect !== 'openai', interval), response);
+  }
+
+  private get intervalRule(): IntervalRule {
+    return this.zoo.server.intervalRule ?? 'taken';
   }
 
   private generate(call: GenerateCall, response: ServerResponse): void {
@@ -223,6 +231,7 @@ export class EngineServer {
       experts: experts && buildExperts(call, experts, identity.promptTokens),
     });
     const names = [call.id, toEngineRequestId(call)];
+    const streamInterval = this.intervalOf(call);
     const budget = call.maxTokens ?? Math.max(1, engine.maxModelTokens - promptTokens);
     let sink: TokenSink | undefined;
     let drop: () => void;
@@ -235,6 +244,7 @@ export class EngineServer {
           minTokens: call.minTokens,
           cacheSalt: call.cacheSalt,
           standsAt: this.zoo.standsAt,
+          streamInterval,
         },
         {
           tokens: (from, to) => sink?.tokens(from, to),
@@ -251,9 +261,16 @@ export class EngineServer {
     else if (turn) {
       const { prompt } = call;
       const before = prompt.kind === 'tokenIds' ? identities.detokenize(prompt.tokenIds.slice(-1)) : '';
-      sink = turn.sink(response, format, { call, form: this.zoo.chunkForm(cumulative), start, before, drop });
+      const form = this.zoo.chunkForm(cumulative);
+      sink = turn.sink(response, format, { call, form, start, before, drop, streamInterval });
     } else sink = new StreamSink(response, format, start, fault);
     if (noticesClose && !this.zoo.server.missesCloses) response.on('close', drop);
+  }
+
+  /** vLLM takes the larger of the field and its own setting, SGLang the field if it has one. */
+  private intervalOf({ streamInterval: asked = 0 }: GenerateCall): number {
+    const { streamInterval: own = 1 } = this.options;
+    return this.dialect === 'sglang' ? asked || own : Math.max(asked, own);
   }
 
   /** Applies a fault that needs no engine. True if the call is answered, or never will be. */

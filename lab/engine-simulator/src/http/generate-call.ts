@@ -7,6 +7,9 @@ import { wholeNumber } from './request-body';
 /** Format of the answer of a generate route. */
 export type AnswerForm = 'completion' | 'chat' | 'tokens' | 'sglang';
 
+/** What a release does with the field `stream_interval`. */
+export type IntervalRule = 'taken' | 'ignored' | 'refused' | 'failed';
+
 /** A parsed generate request of any dialect. */
 export interface GenerateCall {
   form: AnswerForm;
@@ -39,6 +42,8 @@ export interface GenerateCall {
   /** Whether the stream has a usage object at its end, and below in every chunk. */
   usage: boolean;
   continuousUsage: boolean;
+  /** Tokens of one event after the first; absent: as many as there are. */
+  streamInterval?: number;
 }
 
 /** Budget of a completion that names none, tokens. */
@@ -58,7 +63,9 @@ export function readOpenAiCall(
   body: Record<string, unknown>,
   form: 'completion' | 'chat',
   takesTokenIds: boolean,
+  interval: IntervalRule = 'ignored',
 ): GenerateCall {
+  const streamInterval = readInterval(body, interval, 1);
   if ((body.n ?? 1) !== 1) throw new RefusedError(400, 'n must be 1: one request is one sample');
   const scored = takesTokenIds && form === 'completion' ? wholeNumber(body, 'prompt_logprobs', 0) : undefined;
   if (scored !== undefined && body.stream === true) {
@@ -86,7 +93,30 @@ export function readOpenAiCall(
     keepsStop: body.include_stop_str_in_output === true,
     usage: usage.include_usage === true,
     continuousUsage: usage.continuous_usage_stats === true,
+    streamInterval,
   };
+}
+
+/**
+ * Reads the field `stream_interval`. As in the real engines, an answer names all fields with a wrong type, and a field
+ * that the release does not know is not read.
+ */
+function readInterval(fields: Record<string, unknown>, rule: IntervalRule, least: number): number | undefined {
+  const { stream_interval: interval, temperature } = fields;
+  const isGiven = interval !== undefined && interval !== null;
+  if (isGiven && rule === 'refused') throw new RefusedError(400, "Unexpected keyword argument 'stream_interval'");
+  if (isGiven && rule === 'failed') throw new RefusedError(500, 'Internal Server Error');
+  const isInterval = Number.isInteger(interval) && Number(interval) >= least;
+  const faults = [
+    ...(isGiven && rule === 'taken' && !isInterval
+      ? [`stream_interval must be a whole number of at least ${least}`]
+      : []),
+    ...(temperature === undefined || temperature === null || (typeof temperature === 'number' && temperature >= 0)
+      ? []
+      : ['temperature must be a number of at least 0']),
+  ];
+  if (faults.length > 0) throw new RefusedError(400, faults.join('; '));
+  return isGiven && rule === 'taken' ? Number(interval) : undefined;
 }
 
 function stopTexts(stop: unknown): string[] | undefined {
@@ -104,8 +134,13 @@ export function findToolName({ tools, tool_choice: choice }: Record<string, unkn
 }
 
 /** Parses a call of SGLang's `/generate`. */
-export function readSglangCall(request: IncomingMessage, body: Record<string, unknown>): GenerateCall {
+export function readSglangCall(
+  request: IncomingMessage,
+  body: Record<string, unknown>,
+  interval: IntervalRule,
+): GenerateCall {
   const sampling = (body.sampling_params ?? {}) as Record<string, unknown>;
+  const streamInterval = readInterval(sampling, interval, Number.MIN_SAFE_INTEGER);
   const prompt = body.input_ids ?? body.text;
   // As in SGLang, -1 means no token of the prompt.
   const from = wholeNumber(body, 'logprob_start_len', -1) ?? -1;
@@ -129,14 +164,19 @@ export function readSglangCall(request: IncomingMessage, body: Record<string, un
     expertsFrom: wholeNumber(body, 'routed_experts_start_len', 0),
     usage: true,
     continuousUsage: true,
+    streamInterval,
   };
 }
 
 /** Parses a call of vLLM's `/inference/v1/generate`, which has experts if the engine reports them. */
-export function readTokenCall(request: IncomingMessage, body: Record<string, unknown>): GenerateCall {
+export function readTokenCall(
+  request: IncomingMessage,
+  body: Record<string, unknown>,
+  interval: IntervalRule,
+): GenerateCall {
   const { sampling_params: sampling, token_ids: prompt, ...others } = body;
   const fields = { ...others, ...(sampling as Record<string, unknown>), prompt, return_token_ids: true };
-  return { ...readOpenAiCall(request, fields, 'completion', true), form: 'tokens', hasExperts: true };
+  return { ...readOpenAiCall(request, fields, 'completion', true, interval), form: 'tokens', hasExperts: true };
 }
 
 /** Reads a prompt. Throws RefusedError 400 for anything but text or, with `takesTokenIds`, token ids. */

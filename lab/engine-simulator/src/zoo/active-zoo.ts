@@ -4,6 +4,7 @@ import type { AnswerFormat } from '../http/answer-format';
 import type { GenerateCall } from '../http/generate-call';
 import { decodeHalves } from './stages/half-characters';
 import { sglangForm } from './stages/sglang-form';
+import { streamInterval as collectTokens } from './stages/stream-interval';
 import { Wire } from './wire';
 import { findEntries } from './zoo';
 import type { ChunkForm, ServerForm, StageContext, WireForm, ZooEntry } from './zoo-entry';
@@ -85,11 +86,23 @@ export class ZooTurn {
   sink(
     response: ServerResponse,
     format: AnswerFormat,
-    { call, form, start, before, drop }: Omit<StageContext, 'at'> & { form: ChunkForm; start: number },
+    {
+      call,
+      form,
+      start,
+      before,
+      drop,
+      streamInterval,
+    }: Omit<StageContext, 'at'> & {
+      form: ChunkForm;
+      start: number;
+      streamInterval: number;
+    },
   ): TokenSink {
     const bytes = Object.assign({}, ...this.entries.map((entry) => entry.wire)) as WireForm;
     const wire = new Wire(response, bytes, this.at);
     const stages = this.entries.flatMap(({ stage }) => stage ?? []);
+    if (streamInterval > 1) stages.push(collectTokens(streamInterval));
     // The last stage gives SGLang's form to the result of all other stages.
     stages.push(sglangForm(form));
     return new ZooSink(format, { call, at: this.at, before, drop }, stages, start, wire.send);

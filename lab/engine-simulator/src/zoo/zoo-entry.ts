@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { EngineDialect, ErrorCode } from '@broomwagon/contracts';
-import type { GenerateCall } from '../http/generate-call';
+import type { GenerateCall, IntervalRule } from '../http/generate-call';
 import type { Chunk } from './chunk';
 
 /** A part of a stream. Nothing is sent after `end` and `close`. */
@@ -55,6 +55,8 @@ export interface ServerForm {
   ignoresAborts?: boolean;
   /** Whether a closed connection does not end its request. */
   missesCloses?: boolean;
+  /** What is done with the field `stream_interval`; default: the field is taken. */
+  intervalRule?: IntervalRule;
   /** Whether metrics and loads stay as they were when the behaviour started. */
   hasStaleLoad?: boolean;
   /** Differences with which the engine is restarted once. */
@@ -89,6 +91,8 @@ export interface ZooEntry extends ZooRow {
   isAboutTools?: true;
   /** Whether the behaviour occurs only in responses with a stop text. */
   isAboutStops?: true;
+  /** Whether a response arrives as a whole, so that it cannot be cut. */
+  isWhole?: true;
   /** Whether some tokens end within a character; decoded alone, they end with a replacement character. */
   endsWithinCharacters?: true;
   /** Whether the behaviour loses text in pairs with others, as docs/engines.md describes, so that no pair has it. */

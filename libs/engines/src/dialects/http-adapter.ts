@@ -37,6 +37,7 @@ import { fitBudget } from './fit-budget';
 import { readModelCards, toModelList, type ModelCard } from './model-list';
 import { passCall } from './passed-call';
 import { StopTokens } from './stop-tokens';
+import type { StreamIntervals } from './stream-intervals';
 import { asUnknownModel } from './unknown-model';
 
 /** Statuses of an engine without the route. Other statuses may refuse a call, but not because of the route. */
@@ -59,6 +60,7 @@ export interface RouteCall {
 /** Common part of all dialects: plans, runs and aborts an attempt, and calls the OpenAI routes. */
 export abstract class HttpEngineAdapter implements EngineAdapter {
   abstract readonly dialect: EngineDialect;
+  protected abstract readonly intervals: StreamIntervals;
   protected readonly http: EngineHttp;
   private modelName?: Promise<string>;
   private readonly memory: EngineMemory = {};
@@ -110,7 +112,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     if (plan.kind === 'exhausted') return { text: '', tokenCount: 0, finishReason: 'length', resumedBy };
     if (options.signal?.aborted) return { text: '', tokenCount: 0, finishReason: 'aborted', resumedBy };
     try {
-      return await this.runPlan(request, plan, options);
+      return await this.intervals.run(() => this.runPlan(request, plan, options));
     } catch (error) {
       const fitted = await fitBudget(request, plan, error as Error, (prompt) => this.tokenize(prompt, options.signal));
       if (fitted === undefined) throw error;
@@ -126,18 +128,20 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     const engineFields = given && toDialect(this.dialect, given);
     const asked = given === undefined ? request : { ...request, prompt: { ...request.prompt, engineFields } };
     const { path, reader, body, stop } = await this.route(asked, plan);
+    const wholeBody = engineFields === undefined ? body : withCallerFields(body, engineFields);
     const call: StreamCall = {
       path,
       reader,
       stop,
-      body: engineFields === undefined ? body : withCallerFields(body, engineFields),
+      body: wholeBody,
       headers: { 'x-request-id': request.engineRequestId },
       resumedBy: plan.resumedBy,
       abortById: () => this.abort(request.engineRequestId).catch(() => undefined),
       memory: this.memory,
       countEngineTokens: () => this.countRecently(),
     };
-    const run = (all: GenerateOptions) => streamGeneration(this.http, call, this.options, all);
+    const run = (all: GenerateOptions) =>
+      this.intervals.watch(wholeBody, all, (watched) => streamGeneration(this.http, call, this.options, watched));
     const continued = {
       made: plan.resumedBy === 'tokens' ? request.made : undefined,
       sendsStops: this.withheld.sends(stop),

@@ -8,10 +8,12 @@ import type {
 } from '../engine-adapter';
 import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
 import { wireSampling } from './sampling';
+import { StreamIntervals } from './stream-intervals';
 
 /** Any other server with the OpenAI routes: only text and messages. A closed connection stops a request. */
 export class OpenAiAdapter extends HttpEngineAdapter {
   readonly dialect = 'openai';
+  protected override readonly intervals = new StreamIntervals(this.http);
   /** Name of the budget in chats. Newer servers refuse `max_tokens`: the first refusal changes the name. */
   private chatBudget: 'max_tokens' | 'max_completion_tokens' = 'max_tokens';
 
@@ -82,6 +84,7 @@ export class OpenAiAdapter extends HttpEngineAdapter {
     }
     const body = {
       ...wireSampling('openai', request.sampling, plan.minTokens),
+      ...(await this.intervals.field(request)),
       model: await this.model(),
       stream_options: { include_usage: true },
     };

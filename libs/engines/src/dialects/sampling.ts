@@ -13,8 +13,8 @@ const EXTENDED: Names = {
 };
 
 /**
- * Names of each dialect for our sampling parameters. `logprobs` has no entry: each route requests log probabilities in
- * its own way.
+ * Names of each dialect for our sampling parameters. `logprobs` and `streamInterval` have no entry: each route requests
+ * them in its own way.
  */
 const WIRE_NAMES: Record<EngineDialect, Names> = {
   vllm: EXTENDED,
@@ -32,7 +32,7 @@ export function wireSampling(
   const wire: Record<string, unknown> = {};
   const all = minTokens === sampling.minTokens ? sampling : { ...sampling, minTokens };
   for (const [name, value] of Object.entries(all)) {
-    if (value === undefined || name === 'logprobs') continue;
+    if (value === undefined || name === 'logprobs' || name === 'streamInterval') continue;
     const wireName = Object.hasOwn(names, name) ? names[name as keyof SamplingParameters] : undefined;
     if (wireName === undefined) {
       throw new BroomwagonError('ENGINE_REJECTED', `${dialect} engines have no sampling parameter ${name}`, {

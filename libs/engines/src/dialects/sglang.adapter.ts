@@ -14,6 +14,7 @@ import { countTokens, readMetrics, getProcessStart } from './prometheus';
 import { saltedFields } from './cache-salt';
 import { SAMPLING_FIELDS } from './request-fields';
 import { toGrammar, wireSampling } from './sampling';
+import { SGLANG_INTERVALS, StreamIntervals } from './stream-intervals';
 import { isAtLeast, NO_VERSION, weightNumber } from './versions';
 
 /** Longest line of a stream: a chunk may repeat all tokens so far, logprobs included. */
@@ -22,7 +23,7 @@ const SGLANG_MAX_LINE_BYTES = 64 * 1_048_576;
 /** Sampling parameters for which the chat route takes the defaults of the model unless the request names them. */
 const MODEL_DEFAULTS = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty'] as const;
 /** Fields of a chat that are sampling parameters of `/generate`. */
-const CHAT_SAMPLING = ['ignore_eos', 'skip_special_tokens', 'no_stop_trim', 'logit_bias'];
+const CHAT_SAMPLING = ['ignore_eos', 'skip_special_tokens', 'no_stop_trim', 'logit_bias', 'stream_interval'];
 /** Fields of a chat that `/tokenize` reads, or that `/generate` has too. */
 // prettier-ignore
 const TOKEN_IN_FIELDS = new Set([
@@ -51,6 +52,9 @@ interface RankLoad {
 /** SGLang's own server: `/generate` for text and token ids, its OpenAI route for messages. */
 export class SglangAdapter extends HttpEngineAdapter {
   readonly dialect = 'sglang';
+  protected override readonly intervals = new StreamIntervals(this.http, SGLANG_INTERVALS, (signal) =>
+    this.serverInfo(signal).then((info) => info?.version),
+  );
   /** Form of the texts in chunks; known after the engine has described itself. */
   private textForm?: TextForm;
   /** Server info of the engine, with the time at which it was read. */
@@ -93,6 +97,7 @@ export class SglangAdapter extends HttpEngineAdapter {
         prefixCacheReset: canFlush,
         cacheSalt: typeof info.version === 'string' && isAtLeast(info.version, CACHE_SALT_SINCE),
         tokenize,
+        streamInterval: await this.intervals.isTaken(signal),
         pauseModes: canPause ? (['abort', 'keep'] satisfies PauseMode[]) : [],
         dataParallelRanks: Math.max(1, firstNumber(info.dp_size) ?? 1),
       },
@@ -246,10 +251,11 @@ export class SglangAdapter extends HttpEngineAdapter {
       if (engineFields[name] !== undefined) fields[name] = engineFields[name];
     }
     if (stop) fields.no_stop_trim = true;
+    const interval = await this.intervals.field(request);
     const body: Record<string, unknown> = {
       rid: engineRequestId,
       stream: true,
-      sampling_params: Object.assign(fields, wireSampling('sglang', sampling, minTokens)),
+      sampling_params: Object.assign(fields, wireSampling('sglang', sampling, minTokens), interval),
       ...prompt,
     };
     Object.assign(body, saltedFields('extra_key', request.cacheSalt, engineFields));

@@ -7,6 +7,7 @@ import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import { countTokens, readMetrics, getProcessStart, type Metric } from './prometheus';
 import { saltedFields } from './cache-salt';
 import { wireSampling } from './sampling';
+import { StreamIntervals, VLLM_INTERVALS } from './stream-intervals';
 import { isAtLeast, NO_VERSION, weightNumber } from './versions';
 
 /** First version whose streams can carry token ids (`return_token_ids`). */
@@ -27,11 +28,16 @@ const TOKEN_PATH = '/inference/v1/generate';
 const SAMPLING_FIELDS = [
   'allowed_token_ids', 'bad_words', 'extra_args', 'frequency_penalty', 'ignore_eos', 'include_stop_str_in_output',
   'logit_bias', 'presence_penalty', 'repetition_detection', 'skip_special_tokens', 'spaces_between_special_tokens',
-  'structured_outputs', 'thinking_token_budget',
+  'stream_interval', 'structured_outputs', 'thinking_token_budget',
 ];
 
 export class VllmAdapter extends HttpEngineAdapter {
   readonly dialect = 'vllm';
+  protected override readonly intervals = new StreamIntervals(
+    this.http,
+    VLLM_INTERVALS,
+    async (signal) => (await this.http.getJson('/version', signal))?.version,
+  );
   /** Routes for aborts that this start of the engine has, or may have: each 404 removes one. */
   private abortPaths: readonly string[] = ABORT_PATHS;
   /** Start of an engine that has no route for its weights. */
@@ -73,6 +79,7 @@ export class VllmAdapter extends HttpEngineAdapter {
         prefixCacheReset: canReset,
         cacheSalt: isAtLeast(about.version, CACHE_SALT_SINCE),
         tokenize,
+        streamInterval: await this.intervals.isTaken(signal),
         pauseModes: canPause ? [...PAUSE_MODES] : [],
         dataParallelRanks: Math.max(1, metrics.get('vllm:num_requests_running')?.labels.engine?.size ?? 1),
       },
@@ -192,11 +199,9 @@ export class VllmAdapter extends HttpEngineAdapter {
   }
 
   /** Route with token ids and without texts; newer versions have the route only with `--enable-scale-out`. */
-  private async tokenRoute(
-    { engineRequestId, sampling, cacheSalt, prompt: { engineFields = {} } }: GenerationRequest,
-    plan: RunPlan,
-    tokenIds: number[],
-  ): Promise<RouteCall> {
+  private async tokenRoute(request: GenerationRequest, plan: RunPlan, tokenIds: number[]): Promise<RouteCall> {
+    const { engineRequestId, sampling, cacheSalt, prompt } = request;
+    const { engineFields = {} } = prompt;
     const named = SAMPLING_FIELDS.filter((name) => engineFields[name] !== undefined);
     return {
       path: TOKEN_PATH,
@@ -209,6 +214,7 @@ export class VllmAdapter extends HttpEngineAdapter {
         sampling_params: {
           ...Object.fromEntries(named.map((name) => [name, engineFields[name]])),
           ...wireSampling('vllm', sampling, plan.minTokens),
+          ...(await this.intervals.field(request)),
           max_tokens: await this.computeBudget(plan),
           ...(sampling?.logprobs && { logprobs: 1 }),
         },
@@ -226,6 +232,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     const stop = await this.stopTokens.includedStop(request);
     const body = {
       ...wireSampling('vllm', request.sampling, plan.minTokens),
+      ...(await this.intervals.field(request, 'messages' in plan.prompt)),
       ...(stop && { include_stop_str_in_output: true }),
       model: await this.model(),
       request_id: request.engineRequestId,

@@ -1,5 +1,5 @@
-import { Injectable } from '@nestjs/common';
-import { textOfPrompt, type Prompt } from '@broomwagon/contracts';
+import { Injectable, Logger } from '@nestjs/common';
+import { textOfPrompt, type Epoch, type Prompt, type ServerId } from '@broomwagon/contracts';
 import type { GenerationRequest, PassedRequest, PassOptions } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import { takeExperts, EXPERTS_FIELD, type RoutedExperts } from '../experts/routed-experts';
@@ -13,7 +13,10 @@ import { passOnEngine, type Passed } from './pass-on-engine';
 import { type EngineRunOptions, type Generated, runOnEngine } from './run-on-engine';
 import { ServerSigns } from './server-signs';
 
-export interface CallOptions extends Omit<EngineRunOptions, 'stopDeadlineMs' | 'opaqueField' | 'onUncheckedText'> {
+export interface CallOptions extends Omit<
+  EngineRunOptions,
+  'stopDeadlineMs' | 'opaqueField' | 'onUncheckedText' | 'onFineEvents'
+> {
   /** Routed experts of the response, if they were asked for; the experts of the call are added. */
   experts?: RoutedExperts;
 }
@@ -24,6 +27,10 @@ export interface CallOptions extends Omit<EngineRunOptions, 'stopDeadlineMs' | '
  */
 @Injectable()
 export class EngineCalls {
+  private readonly logger = new Logger(EngineCalls.name);
+  /** Epoch of each server whose engine ignored the interval. */
+  private readonly fineServers = new Map<ServerId, Epoch>();
+
   constructor(
     private readonly engines: EngineAdapters,
     private readonly signs: ServerSigns,
@@ -49,13 +56,16 @@ export class EngineCalls {
     const signs = this.signs.begin(lease, countContextTokens(request.prompt, request.made?.tokenCount));
     const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
     const { cacheSalt } = lease;
+    // An engine takes the interval at the start of a call only.
+    const streamInterval = readsAtOnce?.() ? 1 : (lease.streamInterval ?? this.config.streamInterval);
     const prompt = experts === undefined ? request.prompt : experts.ask(request.prompt, dialect);
     const generated = await inSpan(undefined, 'generate', span, () =>
-      runOnEngine(engine, call, Object.assign({}, request, { prompt, cacheSalt }), tokens, {
+      runOnEngine(engine, call, Object.assign({}, request, { prompt, cacheSalt, streamInterval }), tokens, {
         readsAtOnce,
         endsAborted,
         opaqueField: experts && EXPERTS_FIELD,
         onUncheckedText: () => this.metrics.uncheckedTexts.inc(),
+        onFineEvents: () => this.noteFineEvents(lease),
         onTokens: (increment) => {
           signs.receive(increment.tokenCount);
           onTokens?.(increment);
@@ -72,6 +82,17 @@ export class EngineCalls {
       this.metrics.unsentTokens.inc({ cause: 'error' in generated ? 'failed' : 'stopped' }, unsentTokens);
     if (experts !== undefined) takeExperts(experts, generated.result, tokens.count - start, from);
     return generated;
+  }
+
+  /** Counts a call whose engine ignored the interval, and logs the first such call of each start of an engine. */
+  private noteFineEvents({ serverId, epoch }: Lease): void {
+    this.metrics.fineStreams.inc();
+    if (this.fineServers.get(serverId) === epoch) return;
+    this.fineServers.set(serverId, epoch);
+    this.logger.warn(
+      { serverId },
+      'The engine sends far more events than it is asked for: start it with --stream-interval',
+    );
   }
 
   /** Like {@link run}, for a call whose answer is passed on. */

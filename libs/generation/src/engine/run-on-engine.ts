@@ -27,6 +27,7 @@ export interface EngineRunOptions {
   readsAtOnce?: GenerateOptions['readsAtOnce'];
   opaqueField?: GenerateOptions['opaqueField'];
   onUncheckedText?: GenerateOptions['onUncheckedText'];
+  onFineEvents?: GenerateOptions['onFineEvents'];
   /** The stream has ended; the engine may still run the request. Must not throw. */
   onStreamEnd?: () => void | Promise<void>;
   /** A response is not continued after a call that the engine ended by itself. */
@@ -45,8 +46,9 @@ export async function runOnEngine(
   call: LeasedCall,
   request: GenerationRequest,
   tokens: TokenBuffer,
-  { onTokens, readsAtOnce, opaqueField, onUncheckedText, onStreamEnd, endsAborted, stopDeadlineMs }: EngineRunOptions,
+  options: EngineRunOptions,
 ): Promise<Generated> {
+  const { onTokens, readsAtOnce, opaqueField, onUncheckedText, onFineEvents, onStreamEnd, endsAborted } = options;
   const start = tokens.count;
   let result: GenerationResult | undefined;
   let error: Error | undefined;
@@ -59,6 +61,7 @@ export async function runOnEngine(
       readsAtOnce,
       opaqueField,
       onUncheckedText,
+      onFineEvents,
       onTokens: (increment) => {
         if (tokens.take(increment)) call.stop('cut');
         onTokens?.(increment);
@@ -72,7 +75,8 @@ export async function runOnEngine(
   }
   await onStreamEnd?.();
   // The lease is kept while the engine may still run the request. An abort of a failed call is repeated for less time.
-  const deadlineMs = error === undefined ? stopDeadlineMs : Math.min(stopDeadlineMs, FAILED_STOP_DEADLINE_MS);
+  const deadlineMs =
+    error === undefined ? options.stopDeadlineMs : Math.min(options.stopDeadlineMs, FAILED_STOP_DEADLINE_MS);
   if (isUnstopped) await stopOnEngine(engine, request.engineRequestId, call, deadlineMs);
   const finishReason = findFinishReason(tokens, result);
   const isStoppedByEngine = finishReason === undefined && !call.isStopped && error === undefined;

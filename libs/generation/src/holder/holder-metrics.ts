@@ -21,6 +21,10 @@ export class HolderMetrics {
     'Tokens that engines have generated and not sent before a call was stopped or failed; they are generated again',
     ['cause'],
   );
+  readonly fineStreams = this.metrics.counter(
+    'stream_intervals_ignored_total',
+    'Calls whose engine sent far more events than it was asked for',
+  );
 
   constructor(private readonly metrics: Metrics) {}
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Matches } from 'class-validator';
-import { IsWorkerId, POOL_PATTERN, type WorkerId } from '@broomwagon/contracts';
+import { IsWorkerId, LIMITS, POOL_PATTERN, type WorkerId } from '@broomwagon/contracts';
 import { Env, ServiceConfig, withEngines } from '@broomwagon/platform';
 
 // A mixin needs this rest parameter.
@@ -48,6 +48,13 @@ export function withLeases<Base extends ConfigClass>(base: Base, app: string) {
 
     @Env('ENGINE_MAX_STREAMS', 'maximum streams of this process to one engine; more wait', { min: 1 })
     engineMaxStreams: number = 4_096;
+
+    @Env(
+      'STREAM_INTERVAL',
+      'tokens of one event that engines are asked for, unless a client reads the stream or the pool has a setting',
+      { min: 1, max: LIMITS.maxTokens },
+    )
+    streamInterval: number = 1;
 
     @Env('DRAIN_MS', 'how long requests continue during a shutdown', { min: 0 })
     drainMs: number = 5_000;

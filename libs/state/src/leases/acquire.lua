@@ -11,7 +11,7 @@ Reply: results     list, in the order of the items; each is one of
                     when the ring has lost the line
                     {parked} | {error, reason?}
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion,
-                   cacheSalt?}
+                   cacheSalt?, streamInterval?}
 Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a release by this acquireId arrived
   first), ABORTED (an abort arrived first), NO_SERVER_AVAILABLE, SERVERS_FULL, POOL_PAUSED (these three with their
   reason), NO_CAPABLE_SERVER, MODEL_NOT_FOUND, QUEUE_FULL, VALIDATION_FAILED (another live worker holds the acquireId).

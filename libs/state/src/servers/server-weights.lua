@@ -74,10 +74,13 @@ function ServerWeights.set_cache(tx, id, capabilities)
   ServerHash.change(tx, id, { cache = cache or ServerRecord.CACHES.none })
 end
 
--- Description of a server for the reply to a grant, as in ServerRecord.describe. The salt names the weights for prefix
--- caches: no two weights of a server have the same salt, since each report and each start of a change has a later time.
+-- Description of a server for the reply to a grant, as in ServerRecord.describe, with the `streamInterval` of the pool.
+-- The salt names the weights for prefix caches: no two weights of a server have the same salt, since each report and
+-- each start of a change has a later time.
 function ServerWeights.describe(tx, server)
-  return ServerRecord.describe(server, Settings.number(tx, 'weightsBeganMs'))
+  local text = ServerRecord.describe(server, Settings.number(tx, 'weightsBeganMs'))
+  local interval = Settings.number(tx, 'streamInterval')
+  return interval and string.sub(text, 1, -2) .. ',"streamInterval":' .. Format.integer(interval) .. '}' or text
 end
 
 return ServerWeights

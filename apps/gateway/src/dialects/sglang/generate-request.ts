@@ -20,6 +20,7 @@ const SAMPLING_NAMES: Record<string, keyof SamplingParameters> = {
   stop_token_ids: 'stopTokenIds',
   min_new_tokens: 'minTokens',
   repetition_penalty: 'repetitionPenalty',
+  stream_interval: 'streamInterval',
 };
 /** Parameters with which the tokens of a continued call differ from the tokens of a whole call. */
 const UNCONTINUED_SAMPLING = [

@@ -11,6 +11,7 @@ export const SAMPLING_NAMES: Record<string, keyof SamplingParameters> = {
   stop_token_ids: 'stopTokenIds',
   min_tokens: 'minTokens',
   repetition_penalty: 'repetitionPenalty',
+  stream_interval: 'streamInterval',
 };
 
 /** Parameters with which the tokens of a continued call differ from the tokens of a whole call. */

@@ -4,6 +4,7 @@ import type { Stage, ZooEntry } from '../zoo-entry';
 
 const TEST = 'lab/engine-simulator/src/zoo/zoo-servers.spec.ts';
 const STREAMS_TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
+const INTERVAL_TEST = 'lab/engine-simulator/src/stream-interval.spec.ts';
 const ALL = ['vllm', 'sglang', 'openai'] as const;
 const OWN = ['vllm', 'sglang'] as const;
 /** Seconds that a full server asks its clients to wait. */
@@ -109,6 +110,36 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     broomwagon: 'an engine of another start: its leases end, and it is probed again',
     test: TEST,
     server: { restart: { model: 'other-model', dialect: (before) => (before === 'vllm' ? 'sglang' : 'vllm') } },
+  },
+  {
+    name: 'interval-ignored',
+    dialects: ['vllm'],
+    behaviour: 'ignores the field `stream_interval`',
+    source: 'https://github.com/vllm-project/vllm/pull/49754 (the field); unknown fields are allowed',
+    release: 'vLLM up to 0.26',
+    broomwagon: 'takes single tokens; needs `--stream-interval` of the engine',
+    test: INTERVAL_TEST,
+    server: { intervalRule: 'ignored' },
+  },
+  {
+    name: 'interval-refused',
+    dialects: OWN,
+    behaviour: 'refuses requests with the field `stream_interval` with 400',
+    source: 'servers that allow no unknown field',
+    release: 'none known',
+    broomwagon: 'asks without the field, unless the client has sent it',
+    test: INTERVAL_TEST,
+    server: { intervalRule: 'refused' },
+  },
+  {
+    name: 'interval-failed',
+    dialects: ['sglang'],
+    behaviour: 'fails with 500 at requests with the field `stream_interval`',
+    source: 'sglang/srt/managers/tokenizer_manager.py (`SamplingParams(**sampling_kwargs)`)',
+    release: 'SGLang up to 0.4.6',
+    broomwagon: 'probes the field before it sends the field',
+    test: INTERVAL_TEST,
+    server: { intervalRule: 'failed' },
   },
   {
     name: 'stale-metrics',

@@ -133,6 +133,18 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     stage: abortEnd(() => [{ kind: 'close' }]),
   },
   {
+    name: 'whole-at-once',
+    dialects: ['vllm', 'sglang', 'openai'],
+    behaviour: 'sends the whole response in one chunk',
+    source:
+      'https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering, servers that only claim to stream',
+    release: 'any',
+    broomwagon: 'takes any number of tokens in a chunk; what is cut before the chunk is generated again',
+    test: TEST,
+    isWhole: true,
+    stage: streamInterval(Infinity, false),
+  },
+  {
     name: 'sglang-whole',
     dialects: ['sglang'],
     behaviour: 'repeats all text and all ids in each chunk',

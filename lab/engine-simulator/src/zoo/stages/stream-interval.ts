@@ -1,11 +1,14 @@
 import type { Chunk } from '../chunk';
 import type { Stage } from '../zoo-entry';
 
-/** Collects so many tokens into each chunk; the first token and the end are sent at once. */
-export function streamInterval(tokens: number): Stage {
+/**
+ * Collects so many tokens into each chunk; the end is sent at once.
+ * @param sendsFirst whether the first token is sent at once, too
+ */
+export function streamInterval(tokens: number, sendsFirst = true): Stage {
   return (_context, send) => {
     let collected: Chunk | undefined;
-    let isFirst = true;
+    let isFirst = sendsFirst;
     const flush = (): void => {
       if (collected !== undefined) send({ kind: 'chunk', chunk: collected });
       collected = undefined;

@@ -1,0 +1,199 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import { describe, expect, it } from 'vitest';
+import type { GenerationRequest, GenerationResult } from '../engine-adapter';
+import { SGLANG_INTERVALS, StreamIntervals, VLLM_INTERVALS } from './stream-intervals';
+
+interface Said {
+  status: number;
+  text: string;
+}
+
+/** Intervals of an engine that answers the probe so, and reports this version. */
+function intervalsOf(rules: ConstructorParameters<typeof StreamIntervals>[1], answer: Said | Error, version?: string) {
+  const calls: string[] = [];
+  const call = (_method: string, path: string): Promise<Said> => {
+    calls.push(path);
+    return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+  };
+  return { calls, intervals: new StreamIntervals({ call }, rules, () => Promise.resolve(version)) };
+}
+
+const vllmFault = (field: string, type: string) =>
+  `{'type': '${type}', 'loc': ('body', '${field}'), 'msg': 'wrong', 'input': 0}`;
+const REFUSED = (text: string, status = 400): Said => ({ status, text });
+const TEMPERATURE = vllmFault('temperature', 'float_parsing');
+
+const NOT_THERE = new BroomwagonError('ENGINE_UNREACHABLE', 'no answer');
+
+describe('whether an engine takes the field', () => {
+  it.each<[string, Said | Error, string | undefined, boolean]>([
+    [
+      'names both fields',
+      REFUSED(`2 validation errors: ${vllmFault('stream_interval', 'greater_than_equal')} ${TEMPERATURE}`),
+      '0.1.0',
+      true,
+    ],
+    ['names the wrong field alone', REFUSED(`1 validation error: ${TEMPERATURE}`), '0.33.0', false],
+    ['names the wrong field alone, with 422', REFUSED(TEMPERATURE, 422), '0.33.0', false],
+    [
+      'does not allow the field',
+      REFUSED(`${vllmFault('stream_interval', 'extra_forbidden')} ${TEMPERATURE}`),
+      '0.33.0',
+      false,
+    ],
+    ['wants a key', REFUSED('Unauthorized', 401), '0.27.0', true],
+    ['wants a key', REFUSED('Unauthorized', 401), '0.26.1', false],
+    ['does not answer', NOT_THERE, '0.27.1', true],
+    ['does not answer', NOT_THERE, undefined, false],
+  ])('vLLM that %s: %o, version %s -> %s', async (_, answer, version, taken) => {
+    expect(await intervalsOf(VLLM_INTERVALS, answer, version).intervals.isTaken()).toBe(taken);
+  });
+
+  it.each<[string, Said | Error, string | undefined, boolean]>([
+    [
+      'has read the parameters',
+      REFUSED('{"error":{"message":"temperature must be non-negative, got -1."}}'),
+      '0.4.1',
+      true,
+    ],
+    ['fails at the name', REFUSED('Internal Server Error', 500), '0.5.23', false],
+    ['names the field', REFUSED("Unexpected keyword argument 'stream_interval'"), '0.5.23', false],
+    ['is paused', NOT_THERE, '0.5.3', true],
+    ['is paused', NOT_THERE, '0.4.6', false],
+  ])('SGLang that %s: %o, version %s -> %s', async (_, answer, version, taken) => {
+    expect(await intervalsOf(SGLANG_INTERVALS, answer, version).intervals.isTaken()).toBe(taken);
+  });
+
+  it('is asked once, and again after an answer that shows nothing', async () => {
+    const known = intervalsOf(SGLANG_INTERVALS, REFUSED('temperature'));
+    await known.intervals.isTaken();
+    await known.intervals.isTaken();
+    expect(known.calls).toEqual(['/generate']);
+    const open = intervalsOf(VLLM_INTERVALS, NOT_THERE);
+    await open.intervals.isTaken();
+    await open.intervals.isTaken();
+    expect(open.calls).toHaveLength(2);
+  });
+});
+
+const request = (fields: Partial<GenerationRequest> = {}): GenerationRequest => ({
+  engineRequestId: 'x',
+  prompt: { text: 'a' },
+  maxTokens: 16,
+  ...fields,
+});
+
+describe('the field of a call', () => {
+  const taking = () => intervalsOf(VLLM_INTERVALS, REFUSED(`stream_interval ${TEMPERATURE}`));
+
+  it.each<[string, GenerationRequest, boolean, object]>([
+    ['a setting', request({ streamInterval: 64 }), false, { stream_interval: 64 }],
+    ['no setting', request(), false, {}],
+    ['a setting of 1', request({ streamInterval: 1 }), false, {}],
+    ['a setting, for a chat that the engine parses', request({ streamInterval: 64 }), true, {}],
+    ['the caller', request({ streamInterval: 64, sampling: { streamInterval: 7 } }), false, { stream_interval: 7 }],
+    [
+      'the caller, for single tokens',
+      request({ streamInterval: 64, sampling: { streamInterval: 1 } }),
+      false,
+      { stream_interval: 1 },
+    ],
+    [
+      'the caller, for a chat that the engine parses',
+      request({ sampling: { streamInterval: 7 } }),
+      true,
+      { stream_interval: 7 },
+    ],
+    [
+      "the caller's own fields",
+      request({ streamInterval: 64, prompt: { text: 'a', engineFields: { stream_interval: 3 } } }),
+      false,
+      {},
+    ],
+  ])('by %s', async (_, asked, isParsed, field) => {
+    expect(await taking().intervals.field(asked, isParsed)).toEqual(field);
+  });
+
+  it('costs no probe without an interval', async () => {
+    const { calls, intervals } = taking();
+    await intervals.field(request());
+    expect(calls).toEqual([]);
+  });
+
+  it('is left out for an engine that does not take it', async () => {
+    const { intervals } = intervalsOf(VLLM_INTERVALS, REFUSED(TEMPERATURE));
+    expect(await intervals.field(request({ streamInterval: 64 }))).toEqual({});
+    expect(await intervals.field(request({ sampling: { streamInterval: 7 } }))).toEqual({});
+  });
+
+  it('goes to a plain server only for the caller', async () => {
+    const { calls, intervals } = intervalsOf(undefined, NOT_THERE);
+    expect(await intervals.field(request({ streamInterval: 64 }))).toEqual({});
+    expect(await intervals.field(request({ sampling: { streamInterval: 7 } }))).toEqual({ stream_interval: 7 });
+    expect(calls).toEqual([]);
+  });
+});
+
+describe('a call that the engine refuses', () => {
+  const refusal = new BroomwagonError('ENGINE_REJECTED', 'Unknown field: stream_interval');
+
+  it.each([VLLM_INTERVALS, undefined])('because of the field is repeated once without it', async (rules) => {
+    const { intervals } = intervalsOf(rules, REFUSED(`stream_interval ${TEMPERATURE}`));
+    const asked = request({ sampling: { streamInterval: 7 } });
+    const sent: object[] = [];
+    const run = () =>
+      intervals.run(async () => {
+        sent.push(await intervals.field(asked));
+        if ('stream_interval' in sent.at(-1)!) throw refusal;
+        return 'done';
+      });
+    expect([await run(), await run()]).toEqual(['done', 'done']);
+    expect(sent).toEqual([{ stream_interval: 7 }, {}, {}]);
+  });
+
+  it.each([refusal, new BroomwagonError('ENGINE_REJECTED', 'too long')])('otherwise fails: %s', async (error) => {
+    const { intervals } = intervalsOf(VLLM_INTERVALS, REFUSED(TEMPERATURE));
+    await intervals.isTaken();
+    let calls = 0;
+    const run = intervals.run(() => {
+      calls += 1;
+      return Promise.reject(error);
+    });
+    await expect(run).rejects.toBe(error);
+    expect(calls).toBe(1);
+  });
+});
+
+describe('an engine that sends more events than it was asked for', () => {
+  const END: GenerationResult = { text: '', tokenCount: 0, finishReason: 'stop' };
+
+  async function isReported(body: Record<string, unknown>, events: number[]): Promise<boolean> {
+    let reported = false;
+    const { intervals } = intervalsOf(undefined, NOT_THERE);
+    const received: number[] = [];
+    const options = {
+      onTokens: ({ tokenCount }: { tokenCount: number }) => void received.push(tokenCount),
+      onFineEvents: () => (reported = true),
+    };
+    await intervals.watch(body, options, ({ onTokens }) => {
+      for (const tokenCount of events) onTokens?.({ text: '', tokenCount });
+      return Promise.resolve(END);
+    });
+    expect(received).toEqual(events);
+    return reported;
+  }
+
+  const singles = Array<number>(200).fill(1);
+  it.each<[Record<string, unknown>, number[], boolean]>([
+    [{ stream_interval: 10 }, singles, true],
+    [{ sampling_params: { stream_interval: 10 } }, singles, true],
+    [{ stream_interval: 10 }, [1, ...Array<number>(20).fill(10), 3], false],
+    [{ stream_interval: 10 }, [1, ...Array<number>(4).fill(50), 3], false],
+    [{ stream_interval: 100 }, singles.slice(0, 150), false],
+    [{ stream_interval: 64 }, [500], false],
+    [{}, singles, false],
+    [{ stream_interval: 1 }, singles, false],
+  ])('is reported: %j with events of %j tokens -> %s', async (body, events, reported) => {
+    expect(await isReported(body, events)).toBe(reported);
+  });
+});

@@ -1,0 +1,128 @@
+import { isBroomwagonError } from '@broomwagon/contracts';
+import type { GenerateOptions, GenerationRequest, GenerationResult } from '../engine-adapter';
+import type { EngineHttp } from '../http/engine-http';
+import { EventSizes } from '../stream/event-sizes';
+import { isAtLeast } from './versions';
+
+export const INTERVAL_FIELD = 'stream_interval';
+/** A paused engine may answer late, and its description does not wait, milliseconds. */
+const PROBE_TIMEOUT_MS = 1_000;
+/** Field with a wrong value beside the interval, so that every engine refuses the probe and generates nothing. */
+const WRONG_FIELD = 'temperature';
+/** Words with which engines refuse a field that they do not allow. */
+const NOT_ALLOWED = /extra|unexpected|unknown|unrecogni[sz]ed|not permitted|not allowed|not supported/i;
+
+/** How it is found out whether engines of a dialect take the field. */
+interface IntervalRules {
+  /** Route and body of a request that every engine refuses. */
+  path: string;
+  body: object;
+  /** Whether a refusal shows that the engine takes the field; undefined: it shows nothing. */
+  isTaken: (status: number, said: string) => boolean | undefined;
+  /** First version with the field, for engines whose refusal shows nothing. */
+  since: number[];
+}
+
+/**
+ * vLLM names all fields with wrong values in one refusal, and ignores a field that it does not know. The field came
+ * with https://github.com/vllm-project/vllm/pull/49754.
+ */
+export const VLLM_INTERVALS: IntervalRules = {
+  path: '/v1/completions',
+  body: { prompt: 'probe', max_tokens: 1, [INTERVAL_FIELD]: 0, [WRONG_FIELD]: 'none' },
+  isTaken: (status, said) => {
+    if (isNotAllowed(said)) return false;
+    const isAboutFields = (status === 400 || status === 422) && said.includes(WRONG_FIELD);
+    return isAboutFields ? said.includes(INTERVAL_FIELD) : undefined;
+  },
+  since: [0, 27, 0],
+};
+
+/** SGLang makes an object of sampling parameters, which fails for an unknown name, before it checks their values. */
+export const SGLANG_INTERVALS: IntervalRules = {
+  path: '/generate',
+  body: { input_ids: [1], sampling_params: { max_new_tokens: 1, [INTERVAL_FIELD]: 1, [WRONG_FIELD]: -1 } },
+  isTaken: (status, said) => {
+    if (isNotAllowed(said) || status === 500) return false;
+    return status === 400 && said.includes(WRONG_FIELD) ? true : undefined;
+  },
+  since: [0, 4, 7],
+};
+
+function isNotAllowed(said: string): boolean {
+  return said.includes(INTERVAL_FIELD) && NOT_ALLOWED.test(said);
+}
+
+/** Asks the engine of one adapter for events of several tokens, if it takes the field `stream_interval`. */
+export class StreamIntervals {
+  private known?: boolean;
+
+  /**
+   * @param rules absent: a plain server, which may refuse fields that it does not know; it is not probed
+   * @param readVersion version that the engine reports
+   */
+  constructor(
+    private readonly http: Pick<EngineHttp, 'call'>,
+    private readonly rules?: IntervalRules,
+    private readonly readVersion: (signal?: AbortSignal) => Promise<unknown> = () => Promise.resolve(undefined),
+  ) {}
+
+  /** Whether the engine takes the field: by a request that it refuses, or else by its version. */
+  async isTaken(signal?: AbortSignal): Promise<boolean> {
+    if (this.known !== undefined || this.rules === undefined) return this.known ?? false;
+    const { path, body, isTaken, since } = this.rules;
+    const answer = await this.http.call('POST', path, body, signal, PROBE_TIMEOUT_MS).catch(() => undefined);
+    this.known ??= answer && isTaken(answer.status, answer.text);
+    if (this.known !== undefined) return this.known;
+    const version = await this.readVersion(signal).catch(() => undefined);
+    return typeof version === 'string' && isAtLeast(version, since);
+  }
+
+  /**
+   * The field for a call; empty if the caller's own fields have it, or the engine does not take it.
+   * @param isParsed the engine parses the response as a chat: only the caller may ask for larger events
+   */
+  async field(
+    { prompt, sampling, streamInterval = 1 }: GenerationRequest,
+    isParsed = false,
+  ): Promise<{ [INTERVAL_FIELD]?: number }> {
+    const own = sampling?.streamInterval;
+    const interval = own ?? (isParsed ? 1 : streamInterval);
+    const isAsked = own !== undefined || interval > 1;
+    if (!isAsked || prompt.engineFields?.[INTERVAL_FIELD] !== undefined) return {};
+    const isOwnChance = this.rules === undefined && own !== undefined && this.known !== false;
+    return isOwnChance || (await this.isTaken()) ? { [INTERVAL_FIELD]: interval } : {};
+  }
+
+  /** Runs a call, again without the field if the engine refuses the call because of it. */
+  async run<Result>(call: () => Promise<Result>): Promise<Result> {
+    try {
+      return await call();
+    } catch (error) {
+      const isAboutField = isBroomwagonError(error, 'ENGINE_REJECTED') && error.message.includes(INTERVAL_FIELD);
+      if (!isAboutField || this.known === false) throw error;
+      this.known = false;
+      return call();
+    }
+  }
+
+  /** Reads the stream of a call, and reports an engine that sends far more events than the body asks for. */
+  async watch(
+    { [INTERVAL_FIELD]: field, sampling_params: sampling }: Record<string, unknown>,
+    options: GenerateOptions,
+    read: (watched: GenerateOptions) => Promise<GenerationResult>,
+  ): Promise<GenerationResult> {
+    const interval = Number(field ?? (sampling as Record<string, unknown> | undefined)?.[INTERVAL_FIELD] ?? 1);
+    if (!(interval > 1)) return read(options);
+    const sizes = new EventSizes();
+    const onTokens: GenerateOptions['onTokens'] = (increment) => {
+      sizes.take(increment.tokenCount);
+      options.onTokens?.(increment);
+    };
+    try {
+      return await read(Object.assign({}, options, { onTokens }));
+    } finally {
+      if (sizes.isFinerThan(interval)) options.onFineEvents?.();
+    }
+  }
+}
