@@ -65,6 +65,7 @@ const draw = fc.record({
   /** The trainer drives its rounds over HTTP, else over NATS. */
   isOverHttp: fc.boolean(),
   isStopped: fc.boolean(),
+  streamInterval: fc.option(fc.constantFrom(4, 16, 64), { nil: undefined }),
   engines: fc.tuple(...ENGINES.map(({ dialect }) => drawFor(dialect))),
 });
 
@@ -108,7 +109,7 @@ describe('rounds on engines that show pairs of behaviours', () => {
   it('train each sample once, with the tokens of plain engines', { timeout: 60_000 + RUNS * 30_000 }, async () => {
     const http = new HttpOperations((gateway ??= await Gateway.start(system.keyPrefix, system.pool)));
     await fc.assert(
-      fc.asyncProperty(draw, async ({ policy, isOverHttp, isStopped, engines: drawn }) => {
+      fc.asyncProperty(draw, async ({ policy, isOverHttp, isStopped, streamInterval, engines: drawn }) => {
         const job = `zoo-${++jobs}`;
         const halves = drawn.some(({ entries }) => entries.some((name) => COMMON.has(name)));
         for (const [index, { entries, at, hits }] of drawn.entries()) {
@@ -125,7 +126,7 @@ describe('rounds on engines that show pairs of behaviours', () => {
           groupsPerStep: GROUPS_PER_STEP,
           policy,
           tail: PARAMETERS[policy],
-          sampling: { logprobs: true, ...(isStopped && { stop: [STOP_TEXT] }) },
+          sampling: { logprobs: true, streamInterval, ...(isStopped && { stop: [STOP_TEXT] }) },
           ...(isOverHttp && { client: http }),
         });
 

@@ -194,7 +194,7 @@ export class TestSystem {
       /** Parameters of the policy. */
       tail?: Omit<TailPolicy, 'name' | 'overProvision'>;
       /** Sampling parameters, beside the seed of all tests. */
-      sampling?: { logprobs?: boolean; stop?: string[] };
+      sampling?: { logprobs?: boolean; stop?: string[]; streamInterval?: number };
       /** Time until a call fails, milliseconds. Default 30,000. */
       callDeadlineMs?: number;
       /** Client of the trainer; default: over NATS. */

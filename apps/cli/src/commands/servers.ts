@@ -139,6 +139,7 @@ export function listServers(session: Session, pool: string): Promise<Schemas['Se
 
 export function serverRow(server: Schemas['ServerStatus']) {
   const { serverId, state, inflight, capacity, maxInflight, load, weightVersion, heartbeatAgeMs, dialect } = server;
+  const { streamInterval } = server.capabilities ?? {};
   return {
     server: serverId,
     state,
@@ -147,6 +148,7 @@ export function serverRow(server: Schemas['ServerStatus']) {
     weights: weightVersion,
     seen: formatDuration(heartbeatAgeMs),
     engine: dialect,
+    interval: streamInterval === undefined ? undefined : streamInterval ? 'yes' : 'no',
   };
 }
 

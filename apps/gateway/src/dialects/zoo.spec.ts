@@ -33,6 +33,7 @@ interface Draw {
   hits: number;
   stopAt: number;
   maxTokens: number | undefined;
+  streamInterval: number | undefined;
   cut: ZooCut | undefined;
   cutAt: number;
 }
@@ -61,6 +62,7 @@ function drawFor(dialect: EngineDialect): fc.Arbitrary<Draw> {
     hits: fc.integer({ min: 1, max: 2 }),
     stopAt: fc.nat({ max: TOKENS }),
     maxTokens: fc.option(fc.integer({ min: 1, max: TOKENS + 2 }), { nil: undefined, freq: 1 }),
+    streamInterval: fc.option(fc.integer({ min: 1, max: TOKENS + 2 }), { nil: undefined, freq: 2 }),
     cut: fc.option(fc.constantFrom(...cuts), { nil: undefined, freq: 2 }),
     cutAt: fc.nat({ max: TOKENS - 1 }),
   });
@@ -113,12 +115,13 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
   }
 
   /** Sends a request whose response is cut. @returns no reply: the client has disconnected */
-  async function sendCut(path: string, body: object, { cut, cutAt, entries }: Draw & { cut: ZooCut }): Promise<Sent> {
+  async function sendCut(path: string, body: object, draw: Draw & { cut: ZooCut }): Promise<Sent> {
+    const { cut, cutAt, entries } = draw;
     const client = new AbortController();
     let isOver = false;
     setSpeed(SLOW);
     const replied = system.gateway
-      .post(path, body, cut.headers, client.signal)
+      .post(path, body, Object.assign(headersOf(draw), cut.headers), client.signal)
       .catch((error: Error) => {
         if (!client.signal.aborted) throw error;
       })
@@ -153,7 +156,7 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
     const receivedBefore = await countReceived();
     const { reply, restore }: Sent = cut
       ? await sendCut(door.path, body, { ...draw, cut })
-      : { reply: await system.gateway.post(door.path, body) };
+      : { reply: await system.gateway.post(door.path, body, headersOf(draw)) };
     if (reply !== undefined) {
       const canBreak = stream && door.beginsAgain?.includes(dialect) === true;
       validateReply(door, reply, { ...truth, stop, maxTokens }, { entries, cut, canBreak });
@@ -214,6 +217,9 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
     await fc.assert(property, { seed: inject('seed') + doors.indexOf(door), numRuns: RUNS, endOnFailure: true });
   });
 }
+
+const headersOf = ({ streamInterval }: Draw): Record<string, string> =>
+  streamInterval === undefined ? {} : { 'x-broomwagon-stream-interval': `${streamInterval}` };
 
 /** A stop text that begins in one token and ends in the next. */
 function stopText(text: string, at: number): string {

@@ -1777,9 +1777,7 @@ class GrantedServer(TypedDict):
     """
 
     streamInterval: NotRequired[int]
-    """Tokens of one event that the engine is asked for (`streamInterval` of the pool); absent if the pool
-    has no setting.
-    """
+    """Tokens of one event that the engine is asked for: `streamInterval` of the pool, if it is set."""
 
 
 class GroupDroppedEvent(TypedDict):
@@ -2235,9 +2233,7 @@ class LeaseGrant(TypedDict):
     """
 
     streamInterval: NotRequired[int]
-    """Tokens of one event that the engine is asked for (`streamInterval` of the pool); absent if the pool
-    has no setting.
-    """
+    """Tokens of one event that the engine is asked for: `streamInterval` of the pool, if it is set."""
 
     leaseId: str
     """Id of a lease, `<sequence>.<acquireId>`. The sequence distinguishes leases with the same acquireId."""

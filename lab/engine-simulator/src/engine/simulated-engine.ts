@@ -289,6 +289,7 @@ export class SimulatedEngine implements LockstepMember {
       promptKey,
       made: madeTokens + this.countMade(live),
       total: madeTokens + live.target,
+      streamInterval: live.streamInterval ?? 1,
       weightVersions: [live.cameWith, this.weightVersion ?? null],
     };
   }

@@ -54,6 +54,8 @@ export interface RequestRow {
   /** Tokens of the whole response: so far, and at its end if nothing cuts it. */
   made: number;
   total: number;
+  /** Tokens of one event after the first; 1: as many as there are. */
+  streamInterval: number;
   /** Names of the weights when the request arrived, and now or when it left; null: no name. */
   weightVersions: [string | null, string | null];
 }

@@ -26,6 +26,8 @@ export interface ZooSample {
   cuts: number[];
   prompt: Prompt;
   maxTokens?: number;
+  /** Tokens of one event that the engine is asked for. */
+  streamInterval?: number;
   sampling: { seed: number; logprobs: boolean; stop?: string[] };
 }
 
@@ -47,7 +49,7 @@ let runs = 0;
 
 /** Continues one sample, call by call, until it ends. @throws Error if there is no end */
 export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
-  const { dialect, url, entries, cuts, prompt, maxTokens = 8_192, sampling } = sample;
+  const { dialect, url, entries, cuts, prompt, maxTokens = 8_192, streamInterval, sampling } = sample;
   const isHanging = entries.includes('hung-healthy');
   const limits = isHanging ? { stallTimeoutMs: STALL_MS, firstTokenTimeoutMs: STALL_MS } : {};
   const adapter = createEngineAdapter(dialect, url, { ...limits, endTimeoutMs: STALL_MS });
@@ -66,6 +68,7 @@ export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
       engineRequestId: engineRequestId(`zoo-${runs}`, `${attempt}`),
       prompt,
       maxTokens,
+      streamInterval,
       sampling,
       ...(buffer.count > 0 && { made }),
     };

@@ -32,7 +32,8 @@ async function checkSample(
   const { url } = engines.get(draw.dialect)!;
   const prompt = draw.dialect === 'openai' ? { text: `zoo ${++prompts}` } : { promptTokenIds: [5, 6, ++prompts] };
   const sampling = { seed: 3, logprobs: true };
-  const truth = await runSample({ ...draw, url, prompt, sampling, entries: [], cuts: [], maxTokens: undefined });
+  const plain = { entries: [], cuts: [], maxTokens: undefined, streamInterval: undefined };
+  const truth = await runSample({ ...draw, url, prompt, sampling, ...plain });
   const stop = draw.entries.some((name) => STOP_ENTRIES.has(name)) && findStop(truth.text, draw.stopAt);
   const found = await runSample({ ...draw, url, prompt, sampling: { ...sampling, ...(stop && { stop: [stop] }) } });
 
@@ -85,6 +86,15 @@ describe.each(DIALECTS)('%s', (dialect) => {
     });
   }
 
+  it('no interval changes a token of a sample, wherever it is cut', async () => {
+    for (let streamInterval = 2; streamInterval <= LENGTH + 1; streamInterval++) {
+      for (const cuts of [[], [1], [streamInterval], [LENGTH - 1, 2]]) {
+        const entries = dialect === 'openai' ? [] : [`${dialect}-half-characters`];
+        await checkSample({ ...PLAIN, dialect, entries, at: 0, cuts, streamInterval });
+      }
+    }
+  });
+
   it('a disconnection at any byte changes no token', async () => {
     for (let at = 0; at < DISCONNECTED_BYTES; at += DISCONNECTION_STEP) {
       await checkSample({ ...PLAIN, dialect, entries: ['cut-at-byte'], at, cuts: [] });
@@ -104,6 +114,7 @@ it('pairs of behaviours change no token of a sample, wherever it is cut', { time
       cuts: fc.array(fc.integer({ min: 1, max: LENGTH }), { maxLength: 3 }),
       stopAt: fc.nat({ max: LENGTH }),
       maxTokens: fc.option(fc.integer({ min: 1, max: LENGTH + 2 }), { nil: undefined, freq: 1 }),
+      streamInterval: fc.option(fc.integer({ min: 1, max: LENGTH + 2 }), { nil: undefined }),
     });
   });
   await fc.assert(

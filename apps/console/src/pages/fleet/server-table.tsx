@@ -63,6 +63,11 @@ export function ServerTable({ servers, isLoading, onChange }: ServerTableProps) 
       },
       { title: 'Weights', value: (server) => server.weightVersion, cell: formatWeights, align: 'right' },
       {
+        title: 'Stream interval',
+        value: ({ capabilities }) => Number(capabilities?.streamInterval ?? -1),
+        cell: ({ capabilities }) => <Interval isTaken={capabilities?.streamInterval} />,
+      },
+      {
         title: 'Last answer',
         value: (server) => server.heartbeatAgeMs,
         cell: (server) => (server.probe === false ? 'not probed' : `${duration(server.heartbeatAgeMs)} ago`),
@@ -94,6 +99,18 @@ function formatWeights({ weightVersion, engineWeightVersion }: Server): string {
   const isOther =
     engineWeightVersion !== undefined && engineWeightVersion >= 0 && engineWeightVersion !== weightVersion;
   return isOther ? `${weightVersion} (engine ${engineWeightVersion})` : String(weightVersion);
+}
+
+/** Whether the engine takes `stream_interval`. Without it, each token costs an event. */
+function Interval({ isTaken }: { isTaken?: boolean }) {
+  if (isTaken === undefined) return <Absent />;
+  return isTaken ? (
+    'taken'
+  ) : (
+    <Text span size="xs" c="orange" title="Start the engine with --stream-interval: see docs/engines.md">
+      not taken
+    </Text>
+  );
 }
 
 function Absent() {
