@@ -78,6 +78,7 @@ export class StubEngine {
       return send(response, 200, {});
     }
     if (method !== 'POST' || !isRoute) return send(response, 404, { detail: 'Not Found' });
+    if (isIntervalProbe(body)) return send(response, 400, { error: { message: 'temperature' } });
     this.calls.push({ path, body, headers });
     await this.answer(body, response, path);
   }
@@ -106,4 +107,9 @@ function oneToken(path: string, isStream: boolean): object {
 
 export function send(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
+
+/** Whether a request only finds out whether the engine takes `stream_interval`. */
+function isIntervalProbe({ temperature, sampling_params: sampling }: Body): boolean {
+  return temperature === 'none' || (sampling as Body | undefined)?.temperature === -1;
 }

@@ -147,8 +147,8 @@ export function serverRow(server: Schemas['ServerStatus']) {
     kv: load?.kvUse === undefined ? undefined : `${Math.round(load.kvUse * 100)} %`,
     weights: weightVersion,
     seen: formatDuration(heartbeatAgeMs),
-    engine: dialect,
     interval: streamInterval === undefined ? undefined : streamInterval ? 'yes' : 'no',
+    engine: dialect,
   };
 }
 

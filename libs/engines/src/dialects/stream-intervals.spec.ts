@@ -68,7 +68,7 @@ describe('whether an engine takes the field', () => {
     const known = intervalsOf(SGLANG_INTERVALS, REFUSED('temperature'));
     await known.intervals.isTaken();
     await known.intervals.isTaken();
-    expect(known.calls).toEqual(['/generate']);
+    expect(known.calls).toEqual(['/generate?probe=stream_interval']);
     const open = intervalsOf(VLLM_INTERVALS, NOT_THERE);
     await open.intervals.isTaken();
     await open.intervals.isTaken();

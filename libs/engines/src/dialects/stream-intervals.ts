@@ -9,6 +9,8 @@ export const INTERVAL_FIELD = 'stream_interval';
 const PROBE_TIMEOUT_MS = 1_000;
 /** Field with a wrong value beside the interval, so that every engine refuses the probe and generates nothing. */
 const WRONG_FIELD = 'temperature';
+/** Tells readers of the log of an engine why it has refused a request; engines ignore it. */
+const PROBE_QUERY = `?probe=${INTERVAL_FIELD}`;
 /** Words with which engines refuse a field that they do not allow. */
 const NOT_ALLOWED = /extra|unexpected|unknown|unrecogni[sz]ed|not permitted|not allowed|not supported/i;
 
@@ -71,7 +73,9 @@ export class StreamIntervals {
   async isTaken(signal?: AbortSignal): Promise<boolean> {
     if (this.known !== undefined || this.rules === undefined) return this.known ?? false;
     const { path, body, isTaken, since } = this.rules;
-    const answer = await this.http.call('POST', path, body, signal, PROBE_TIMEOUT_MS).catch(() => undefined);
+    const answer = await this.http
+      .call('POST', path + PROBE_QUERY, body, signal, PROBE_TIMEOUT_MS)
+      .catch(() => undefined);
     this.known ??= answer && isTaken(answer.status, answer.text);
     if (this.known !== undefined) return this.known;
     const version = await this.readVersion(signal).catch(() => undefined);
