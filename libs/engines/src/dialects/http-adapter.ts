@@ -37,7 +37,7 @@ import { fitBudget } from './fit-budget';
 import { readModelCards, toModelList, type ModelCard } from './model-list';
 import { passCall } from './passed-call';
 import { StopTokens } from './stop-tokens';
-import type { StreamIntervals } from './stream-intervals';
+import { askedInterval, type StreamIntervals } from './stream-intervals';
 import { asUnknownModel } from './unknown-model';
 
 /** Statuses of an engine without the route. Other statuses may refuse a call, but not because of the route. */
@@ -129,11 +129,13 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     const asked = given === undefined ? request : { ...request, prompt: { ...request.prompt, engineFields } };
     const { path, reader, body, stop } = await this.route(asked, plan);
     const wholeBody = engineFields === undefined ? body : withCallerFields(body, engineFields);
+    const interval = askedInterval(wholeBody);
     const call: StreamCall = {
       path,
       reader,
       stop,
       body: wholeBody,
+      interval,
       headers: { 'x-request-id': request.engineRequestId },
       resumedBy: plan.resumedBy,
       abortById: () => this.abort(request.engineRequestId).catch(() => undefined),
@@ -141,7 +143,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       countEngineTokens: () => this.countRecently(),
     };
     const run = (all: GenerateOptions) =>
-      this.intervals.watch(wholeBody, all, (watched) => streamGeneration(this.http, call, this.options, watched));
+      this.intervals.watch(interval, all, (watched) => streamGeneration(this.http, call, this.options, watched));
     const continued = {
       made: plan.resumedBy === 'tokens' ? request.made : undefined,
       sendsStops: this.withheld.sends(stop),

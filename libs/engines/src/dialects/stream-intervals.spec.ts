@@ -1,7 +1,7 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
 import type { GenerationRequest, GenerationResult } from '../engine-adapter';
-import { SGLANG_INTERVALS, StreamIntervals, VLLM_INTERVALS } from './stream-intervals';
+import { askedInterval, SGLANG_INTERVALS, StreamIntervals, VLLM_INTERVALS } from './stream-intervals';
 
 interface Said {
   status: number;
@@ -175,7 +175,7 @@ describe('an engine that sends more events than it was asked for', () => {
       onTokens: ({ tokenCount }: { tokenCount: number }) => void received.push(tokenCount),
       onFineEvents: () => (reported = true),
     };
-    await intervals.watch(body, options, ({ onTokens }) => {
+    await intervals.watch(askedInterval(body), options, ({ onTokens }) => {
       for (const tokenCount of events) onTokens?.({ text: '', tokenCount });
       return Promise.resolve(END);
     });

@@ -55,6 +55,12 @@ function isNotAllowed(said: string): boolean {
   return said.includes(INTERVAL_FIELD) && NOT_ALLOWED.test(said);
 }
 
+/** Tokens of one event that the body of a call asks for. */
+export function askedInterval({ [INTERVAL_FIELD]: field, sampling_params: sampling }: Record<string, unknown>): number {
+  const interval = Number(field ?? (sampling as Record<string, unknown> | undefined)?.[INTERVAL_FIELD] ?? 1);
+  return interval > 1 ? interval : 1;
+}
+
 /** Asks the engine of one adapter for events of several tokens, if it takes the field `stream_interval`. */
 export class StreamIntervals {
   private known?: boolean;
@@ -110,14 +116,13 @@ export class StreamIntervals {
     }
   }
 
-  /** Reads the stream of a call, and reports an engine that sends far more events than the body asks for. */
+  /** Reads the stream of a call, and reports an engine that sends far more events than it was asked for. */
   async watch(
-    { [INTERVAL_FIELD]: field, sampling_params: sampling }: Record<string, unknown>,
+    interval: number,
     options: GenerateOptions,
     read: (watched: GenerateOptions) => Promise<GenerationResult>,
   ): Promise<GenerationResult> {
-    const interval = Number(field ?? (sampling as Record<string, unknown> | undefined)?.[INTERVAL_FIELD] ?? 1);
-    if (!(interval > 1)) return read(options);
+    if (interval === 1) return read(options);
     const sizes = new EventSizes();
     const onTokens: GenerateOptions['onTokens'] = (increment) => {
       sizes.take(increment.tokenCount);

@@ -34,6 +34,8 @@ export interface StreamCall {
    */
   abortById: () => Promise<boolean | undefined>;
   memory: EngineMemory;
+  /** Tokens of one event that the body asks for; default 1. */
+  interval?: number;
   /** Reads the engine's own count of tokens; undefined: it has none. Must not throw. */
   countEngineTokens?: () => Promise<number | undefined>;
 }
@@ -59,7 +61,7 @@ export async function streamGeneration(
   const parser = new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES);
   const { reader } = call;
   const opaque = opaqueField === undefined ? undefined : new OpaqueField(opaqueField);
-  const meter = new PaceMeter(call.memory);
+  const meter = new PaceMeter(call.memory, call.interval);
   let isDone = false;
   let isReading = false;
   const read = (bytes: Buffer): void => {
