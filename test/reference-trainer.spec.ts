@@ -1,52 +1,18 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ManagedProcess, testNatsUrl, testRedisUrl } from '@broomwagon/testing';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Report } from '../lab/demo/src/report/report';
 import { startEngine } from '../lab/engine-simulator/src/test-engine';
+import { findChild, useStart } from './system/start-runs';
 
-/**
- * Options with enough steps for two long rounds, and slow enough that engines do not run far before a stop arrives.
- * `drip` was 2.2 to 2.3 times as fast as `wait` at a load of 9 to 14 on two cores, so 1.5 leaves a margin.
- */
-// On a busy machine a call of a service takes long in the time of fast engines, and fewer responses run side by side.
-const SPEED_UP =
-  '--once --steps 12 --groups 16 --samples 4 --engines 2 --tail-policy drip --over-provision 1.375 --speed 60'.split(
-    ' ',
-  );
 const SMALL = ['--steps', '3', '--groups', '8', '--samples', '4', '--engines', '2', '--over-provision', '1.5'];
 
 describe('npm start', () => {
-  let folder: string;
-  let started: ManagedProcess | undefined;
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'broomwagon-start-'));
-  });
-  afterEach(async () => {
-    await started?.stop(0);
-    rmSync(folder, { recursive: true });
-  });
-
-  /** Runs `npm start` with a mark in the environment, which all its processes inherit. */
-  const start = (...options: string[]) => startWith(testNatsUrl(), testRedisUrl(), options);
-  async function startWith(natsUrl: string | undefined, redisUrl: string | undefined, options: string[]) {
-    started = new ManagedProcess({
-      name: 'trainer',
-      command: [process.execPath, join('dist', 'lab', 'demo', 'src', 'main.js'), ...options],
-      environment: { NATS_URL: natsUrl, REDIS_URL: redisUrl, TMPDIR: folder },
-      logFile: join(folder, 'out.log'),
-    });
-    await started.start();
-    return started;
-  }
-  const output = () => readFileSync(join(folder, 'out.log'), 'utf8');
-  /** Command lines of the processes with that mark. */
-  const left = () => processes().filter((line) => line.includes(`TMPDIR=${folder}`));
+  const runs = useStart();
+  const { start, output, left } = runs;
 
   it('--preset ascend loses nothing with a rebalance, and reports the same step without moves beside it', async () => {
-    const file = join(folder, 'report.json');
+    const file = join(runs.folder, 'report.json');
     const small = ['--engines', '2', '--groups', '3', '--samples', '8', '--speed', '400'];
     const { exited } = await start('--once', '--preset', 'ascend', ...small, '--report', file);
     expect((await exited).code, output()).toBe(0);
@@ -66,7 +32,7 @@ describe('npm start', () => {
 
   it('--once rolls out, reports, loses and repeats nothing, leaves nothing running, and can be continued', async () => {
     const [report, results, events] = ['report.json', 'results.jsonl', 'events.jsonl'].map((name) =>
-      join(folder, name),
+      join(runs.folder, name),
     ) as [string, string, string];
     const files = ['--report', report, '--results', results, '--record-events', events];
     const run = await start('--once', ...SMALL, '--speed', '300', '--job', 'job', ...files);
@@ -120,34 +86,8 @@ describe('npm start', () => {
     expect(readFileSync(results, 'utf8').trim().split('\n')).toHaveLength(samples + 8 * 4);
   });
 
-  it('trains at least 1.5 times as fast as wait by the clocks of the engines, and reports the costs', async () => {
-    const file = join(folder, 'report.json');
-    const run = await start(...SPEED_UP, '--report', file, '--results', join(folder, 'results.jsonl'));
-    const { code } = await run.exited;
-    expect(code, output()).toBe(0);
-    const report = JSON.parse(readFileSync(file, 'utf8')) as Report;
-    expect(report.simulatedSpeedup).toBeGreaterThanOrEqual(1.5);
-    expect(report.engineSeconds! * report.simulatedSpeedup!).toBeCloseTo(report.baseline!.engineSeconds!, 6);
-    // No tokens are wasted, and all started samples are trained.
-    expect(report.cost).toMatchObject({ lengthBias: expect.closeTo(1, 6) as number, waste: { tokens: 0 } });
-    expect(report.cost.offPolicyShare).toBeGreaterThan(0);
-    expect(report.cost.batchVariation).toBeGreaterThan(report.baseline!.cost.batchVariation);
-    expect(report.baseline!.cost).toMatchObject({ offPolicyShare: 0, waste: { tokens: 0 } });
-    for (const step of [...report.steps, ...report.baseline!.steps]) {
-      expect(step.meanGenerationSeconds).toBeGreaterThan(0);
-      // Times that are all equal have a mean that may be rounded up.
-      expect(step.slowestGenerationSeconds).toBeGreaterThan(step.meanGenerationSeconds - 1e-9);
-      expect(step.engineSeconds).toBeGreaterThan(0);
-      expect(step.tailShare).toBeCloseTo(step.tailSeconds / step.wallSeconds, 9);
-    }
-    const tailSeconds = report.steps.reduce((sum, step) => sum + step.tailSeconds, 0);
-    expect(report.tailShare).toBeCloseTo(tailSeconds / report.wallSeconds, 9);
-    expect(report.baseline!.tailShare).toBeGreaterThan(0);
-    expect(output()).toMatch(/By the clocks of the engines/);
-  });
-
   it('--once --via gateway rolls out over HTTP with the same totals, also under a policy to compare with', async () => {
-    const report = join(folder, 'report.json');
+    const report = join(runs.folder, 'report.json');
     const options = [...SMALL, '--steps', '2', '--speed', '300', '--compare', 'auto', '--report', report];
     const run = await start('--once', '--via', 'gateway', ...options);
     const { code } = await run.exited;
@@ -174,7 +114,7 @@ describe('npm start', () => {
   it('finds a comparison invalid when an engine does not give samples the lengths that were asked for', async () => {
     const engine = await startEngine('vllm', { speed: 300 });
     try {
-      const report = join(folder, 'report.json');
+      const report = join(runs.folder, 'report.json');
       const options = ['--steps', '1', '--groups', '4', '--samples', '2', '--no-baseline', '--report', report];
       const lengths = ['--engine', engine.url, '--lengths', 'think-32k', '--max-tokens', '2000'];
       const { exited } = await start('--once', ...options, ...lengths);
@@ -210,9 +150,9 @@ describe('npm start', () => {
   it.skipIf(!existsSync('/proc/self/stat'))(
     'starts dead processes again, reports it, and loses and repeats nothing',
     async () => {
-      const report = join(folder, 'report.json');
+      const report = join(runs.folder, 'report.json');
       const small = ['--steps', '2', '--groups', '8', '--samples', '2', '--engines', '2', '--over-provision', '1.5'];
-      const run = await startWith(undefined, undefined, ['--once', ...small, '--no-baseline', '--report', report]);
+      const run = await runs.startWith(undefined, undefined, ['--once', ...small, '--no-baseline', '--report', report]);
       await expect.poll(output).toMatch(/Pool local/);
       await expect.poll(() => left().filter((line) => /worker/.test(line)).length).toBe(2);
       const names = {
@@ -245,7 +185,7 @@ describe('npm start', () => {
     ['over-provision below 1', 2, /over-provision/, GOOD, ['--over-provision', '0.5']],
     ['an engine that does not answer', 1, /ENGINE_UNREACHABLE/, GOOD, ['--engine', 'http://127.0.0.1:1']],
   ])('refuses %s with the reason, and starts nothing', async (_, exitCode, message, content, options) => {
-    const prompts = join(folder, 'prompts.jsonl');
+    const prompts = join(runs.folder, 'prompts.jsonl');
     writeFileSync(prompts, content);
     const { code } = await (await start('--once', '--groups', '1', '--prompts', prompts, ...options)).exited;
     expect(output()).toMatch(message);
@@ -254,30 +194,3 @@ describe('npm start', () => {
     await expect.poll(left).toEqual([]);
   });
 });
-
-/** Command line and environment of every process. A zombie has neither. */
-function processes(): string[] {
-  if (!existsSync('/proc/self/environ')) {
-    return execFileSync('ps', ['-Aww', '-E', '-o', 'pid=,command='], { encoding: 'utf8' }).split('\n');
-  }
-  const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return ids.map((id) => ['cmdline', 'environ'].map((file) => readText(`/proc/${id}/${file}`)).join(' '));
-}
-
-/** The child of a process whose command begins with this program; its watchdog is a shell. */
-function findChild(parent: number, program: string): number | undefined {
-  const isChild = (id: string) => new RegExp(`\\) \\S ${parent} `).test(readText(`/proc/${id}/stat`));
-  const runs = (id: string) => readText(`/proc/${id}/cmdline`).split(' ', 2).join(' ').includes(program);
-  return readdirSync('/proc')
-    .filter((id) => /^\d+$/.test(id) && isChild(id) && runs(id))
-    .map(Number)[0];
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').replaceAll('\0', ' ');
-  } catch {
-    // The process has ended, or belongs to another user.
-    return '';
-  }
-}
