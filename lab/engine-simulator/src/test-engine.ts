@@ -37,6 +37,7 @@ export interface SimulatorState {
   /** Number of hits in the prefix cache on prompts that other weights had computed. */
   cachedByOtherWeights: number;
   busySeconds: number;
+  simulatedSeconds: number;
   requests: { received: number; stop: number; length: number; abort: number };
   table: RequestRow[];
   controls: { path: string; body: Record<string, unknown> }[];

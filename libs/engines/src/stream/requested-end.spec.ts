@@ -32,10 +32,16 @@ function begin(answerOfAbort: boolean | undefined, memory: EngineMemory = {}) {
     return Promise.resolve(answerOfAbort);
   };
   const call = { path: '/', body: {}, headers: {}, reader: new OpenAiChunkReader(), abortById, memory };
-  const result = streamGeneration(http, call, {}, { signal: stop, onUnstopped: () => done.push('unstopped') });
-  void result.then(({ finishReason, tokenIds = [] }) => done.push([finishReason, ...tokenIds].join(' ')));
+  const lost: number[] = [];
+  const report = { onUnstopped: () => done.push('unstopped'), onLost: (count: number) => lost.push(count) };
+  const result = streamGeneration(http, call, {}, { signal: stop, ...report });
+  void result.then(
+    ({ finishReason, tokenIds = [] }) => done.push([finishReason, ...tokenIds].join(' ')),
+    ({ code }: BroomwagonError) => done.push(code),
+  );
   return {
     done,
+    lost,
     stop: () => stop.abort(),
     connect: () => stream.onConnect(() => done.push('closed')),
     answer: (status: number) => stream.onHeaders(status, EVENT_STREAM, () => undefined),
@@ -196,5 +202,46 @@ describe('a call with tokens', () => {
     await vi.advanceTimersByTimeAsync(3_000);
     expect(done).toEqual(['abort', 'closed', 'abort', 'aborted 1']);
     expect(memory.ignoresAborts).toBeUndefined();
+  });
+});
+
+describe('tokens that the engine has not sent', () => {
+  /** Sends 1 token, and 64 tokens a second later. */
+  async function beginCollected(answerOfAbort?: boolean) {
+    const call = begin(answerOfAbort);
+    call.connect();
+    call.answer(200);
+    call.chunk([0]);
+    await vi.advanceTimersByTimeAsync(1_000);
+    call.chunk(Array.from({ length: 64 }, (_, index) => index + 1));
+    await vi.advanceTimersByTimeAsync(500);
+    return call;
+  }
+
+  it('are estimated by the pace of a stream that breaks', async () => {
+    const call = await beginCollected();
+    call.fail();
+    await settled();
+    // The second chunk may be read up to 100 ms after its arrival.
+    expect(call.done.at(-1)).toBe('ENGINE_ERROR');
+    expect(call.lost).toHaveLength(1);
+    expect(call.lost[0]).toBeGreaterThanOrEqual(20);
+    expect(call.lost[0]).toBeLessThanOrEqual(32);
+  });
+
+  it('are estimated if the engine has no abort by id', async () => {
+    const call = await beginCollected(false);
+    call.stop();
+    await settled();
+    expect([call.done.at(-1)?.startsWith('aborted'), call.lost.length]).toEqual([true, 1]);
+  });
+
+  it('are none once the engine has ended the stream', async () => {
+    const call = await beginCollected(true);
+    call.stop();
+    call.chunk([65, 66], 'abort');
+    call.complete();
+    await settled();
+    expect([call.done.at(-1)?.endsWith('64 65 66'), call.lost]).toEqual([true, []]);
   });
 });
