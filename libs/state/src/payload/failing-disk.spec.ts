@@ -30,6 +30,13 @@ const isRetryable = (error: unknown) =>
 const CALLS: [string, () => Promise<unknown>][] = [
   ['put', () => store.put(named('new'), Buffer.from('new'))],
   ['put of a stored payload', () => store.put(named('known'), Buffer.from('known'))],
+  [
+    'putMany',
+    async () => {
+      const [reply] = await store.putMany([{ payload: named('new'), bytes: Buffer.from('new') }]);
+      if (reply instanceof Error) throw reply;
+    },
+  ],
   ['putChunk', () => store.putChunk(named('chunks'), 0, 2, Buffer.from('1'))],
   ['get', () => store.get(ref)],
   ['getChunk', () => store.getChunk(ref, 0)],
@@ -49,7 +56,7 @@ const CALLS: [string, () => Promise<unknown>][] = [
 it('names every public call of a store in this file', () => {
   const own = Object.getOwnPropertyNames(Object.getPrototypeOf(FilePayloadStore.prototype));
   const called = new Set(CALLS.map(([name]) => name.split(' ')[0]));
-  const INTERNAL = new Set(['constructor', 'requireRef', 'parseOwnRefs', 'read', 'emptyTrash']);
+  const INTERNAL = new Set(['constructor', 'requireRef', 'parseOwnRefs', 'read', 'emptyTrash', 'putPage']);
   expect(own.filter((name) => !called.has(name) && !INTERNAL.has(name))).toEqual([]);
 });
 
