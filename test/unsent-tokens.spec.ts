@@ -49,7 +49,7 @@ async function begin(dialect: 'vllm' | 'sglang', zoo: string[]): Promise<void> {
   const { trainerEpoch } = await call(bench.pool, 'round.open', { ...round, ...plan, ...counts, policy });
   const groups = [{ groupId: 'g', samples: SAMPLES, maxTokens: 8_000, prompt: PROMPT, sampling: { seed: SEED } }];
   await call(bench.pool, 'round.submit', { ...round, trainerEpoch, groups });
-  worker = await bench.startWorker();
+  worker = await bench.startWorker({ streamInterval: 1 });
   await expect.poll(async () => liveRows(await bench.engineState()).map(({ made }) => made)).toEqual([MADE, MADE]);
   const capabilities = { pauseModes: [...PAUSE_MODES] };
   const second = { serverId: 's2', endpoint: other.url, instanceId: 'i2', maxInflight: 64, capabilities };
@@ -95,7 +95,7 @@ const CUTS: [string, () => Promise<unknown>][] = [
     'the end of the worker',
     async () => {
       await bench.closeWorkers();
-      worker = await bench.startWorker({ workerId: 'w2' });
+      worker = await bench.startWorker({ workerId: 'w2', streamInterval: 1 });
     },
   ],
 ];

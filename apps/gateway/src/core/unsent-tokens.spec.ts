@@ -23,6 +23,7 @@ describe.each<[string, string[]]>([
     secondSpeed: FAST,
     registered: 'both',
     engine: { zoo },
+    gateway: { streamInterval: 1 },
   });
   const listEngines = () => [system.bench.engine, system.second];
   const select = async (standsAt?: number): Promise<void> => {
