@@ -8,6 +8,7 @@ import { benchCoordinator } from './coordinator/coordinator-bench';
 import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
 import { benchEvents } from './events/events-bench';
+import { benchFleet } from './fleet/fleet-bench';
 import { benchGateway } from './gateway/gateway-bench';
 import { benchSaves } from './saves/saves-bench';
 import { benchScripts } from './scripts/script-bench';
@@ -45,6 +46,7 @@ const commands: [string, string, Bench][] = [
   ['coordinator', 'rounds of requests: submit, claim, complete, cut, requeue', benchCoordinator],
   ['payload', 'the queue with small and large payloads behind its references', benchPayload],
   ['saves', 'partial saves of 1,000 tokens, one by one and gathered: CPU of worker and Redis', benchSaves],
+  ['fleet', 'what a token, a save and a response cost all processes of a fleet', benchFleet],
   ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
   ['scripts', 'each transition with the largest inputs its limits allow: none may take 5 ms', benchScripts],
   ['events', 'acquires beside 10,000 readers of events, and beside readers that do not read', benchEvents],

@@ -1,4 +1,6 @@
-import { MEASURED } from './measured';
+import type { FleetCosts } from '../fleet/fleet-costs';
+import type { Part } from '../fleet/processes';
+import { MEASURED, REDIS, WORKER_IDLE_BYTES } from './measured';
 
 /** Constant load of a fleet. */
 export interface Workload {
@@ -15,70 +17,76 @@ export interface Workload {
 
 /** Share of each core that is used; the rest is for bursts, and for the load of a failed replica. */
 export const BUSY_SHARE = 0.5;
-/** Most streams (CONCURRENCY) that one core carries in a worker. */
-const WORKER_STREAMS = 1_024;
 const REPLICAS = 2;
 /** Rate of a network card of 10 Gbit/s. */
 const NETWORK_BYTES_PER_SECOND = 1.25e9;
 /** Share of memory above which new work stops and payloads are refused (docs/operations.md). */
 const MEMORY_SHARE = 0.75;
-/** Messages of a request without its saves: claim, acquire, release, complete, each with its reply, and an event. */
-const MESSAGES_OF_REQUEST = 9;
-
-const { redis, loadBalancer, coordinator, nats, worker, gateway } = MEASURED;
 
 /** Load of one request in flight on each part, per second. */
-export function computeLoad({ tokens, tokensPerSecond, saveIntervalSeconds }: Workload) {
+export function computeLoad(workload: Workload, costs: FleetCosts = MEASURED) {
+  const { tokens, tokensPerSecond, saveIntervalSeconds, inFlightPerEngine } = workload;
   const endsPerSecond = tokensPerSecond / tokens;
-  const savesPerSecond = 1 / saveIntervalSeconds + endsPerSecond;
-  const redisUs = redis.submitUs + redis.claimUs + redis.acquireUs + redis.releaseUs + redis.completeUs;
+  const savesPerSecond = 1 / saveIntervalSeconds;
+  const cores = (part: Part, heldUs = costs.heldUs[part]): number =>
+    (heldUs + savesPerSecond * costs.saveUs[part] + endsPerSecond * costs.responseUs[part]) / 1e6;
+  const gatewayUs = tokensPerSecond * costs.tokenUs.gateway + endsPerSecond * costs.gatewayResponseUs.gateway;
   return {
     endsPerSecond,
     savesPerSecond,
-    redisCores: (endsPerSecond * redisUs + savesPerSecond * redis.saveUs) / 1e6,
-    loadBalancerCores: (endsPerSecond * loadBalancer.pairUs) / 1e6,
-    coordinatorCores: (endsPerSecond * coordinator.requestUs + savesPerSecond * coordinator.saveUs) / 1e6,
-    natsCores: ((endsPerSecond * MESSAGES_OF_REQUEST + savesPerSecond * 2) * nats.messageUs) / 1e6,
-    workerCores: (tokensPerSecond * worker.tokenUs + savesPerSecond * worker.saveUs) / 1e6,
-    gatewayCores: (tokensPerSecond * gateway.tokenUs) / 1e6,
-    // Each save has all tokens so far: on average half of a response.
-    payloadBytesPerSecond: savesPerSecond * (tokens / 2) * redis.tokenBytes,
+    redisCores: cores('redis'),
+    payloadCores: cores('payloads'),
+    loadBalancerCores: cores('balancer', costs.heldUs.balancer + costs.engineUs / inFlightPerEngine),
+    coordinatorCores: cores('coordinator'),
+    natsCores: cores('nats'),
+    workerCores: cores('worker', tokensPerSecond * costs.tokenUs.worker),
+    gatewayCores: gatewayUs / 1e6,
+    payloadBytesPerSecond: tokensPerSecond * costs.tokenBytes * costs.savedOverMade,
   };
 }
 
 /** Replicas and sizes of each part for a fleet. */
-export function computeSize(workload: Workload) {
+export function computeSize(workload: Workload, costs: FleetCosts = MEASURED) {
   const { gpus, gpusPerEngine, inFlightPerEngine, tokens, samplesPerGroup } = workload;
   const engines = Math.ceil(gpus / gpusPerEngine);
   const inFlight = engines * inFlightPerEngine;
-  const load = computeLoad(workload);
-  const replicas = (cores: number) => Math.max(REPLICAS, Math.ceil((inFlight * cores) / BUSY_SHARE));
-  const pools = Math.max(1, Math.ceil((inFlight * load.redisCores) / BUSY_SHARE));
+  const load = computeLoad(workload, costs);
+  const half = (cores: number) => Math.ceil((inFlight * cores) / BUSY_SHARE);
+  const replicas = (cores: number) => Math.max(REPLICAS, half(cores));
+  const pools = Math.max(1, half(load.redisCores));
+  const payloadStores = Math.max(1, half(load.payloadCores));
   const memory =
-    pools * redis.poolBytes +
+    pools * REDIS.poolBytes +
     // For each running request there is a finished request that waits for the end of its round.
-    inFlight * (redis.runningBytes + redis.finishedBytes + redis.leaseBytes) +
-    ((2 * inFlight) / samplesPerGroup) * redis.groupBytes +
-    engines * redis.serverBytes;
-  const workers = Math.max(replicas(load.workerCores), Math.ceil(inFlight / WORKER_STREAMS));
+    inFlight * (REDIS.runningBytes + REDIS.finishedBytes + REDIS.leaseBytes) +
+    ((2 * inFlight) / samplesPerGroup) * REDIS.groupBytes +
+    engines * REDIS.serverBytes;
+  const workers = Math.max(replicas(load.workerCores), Math.ceil(inFlight / costs.heldRequests.worker));
+  const gateways = Math.max(replicas(load.gatewayCores), Math.ceil(inFlight / costs.heldRequests.gateway));
+  const [loadBalancers, coordinators] = [replicas(load.loadBalancerCores), replicas(load.coordinatorCores)];
+  const primaries = pools + payloadStores;
   return {
     engines,
     inFlight,
     requestsPerSecond: inFlight * load.endsPerSecond,
     savesPerSecond: inFlight * load.savesPerSecond,
     pools,
+    payloadStores,
+    primaries,
     redisCores: inFlight * load.redisCores,
     redisMaxmemoryBytes: memory / MEMORY_SHARE,
-    payloadBytes: (inFlight * (tokens / 2 + tokens) * redis.tokenBytes) / MEMORY_SHARE,
+    payloadCores: inFlight * load.payloadCores,
+    payloadBytes: (inFlight * (tokens / 2 + tokens) * costs.tokenBytes) / MEMORY_SHARE,
     payloadBytesPerSecond: inFlight * load.payloadBytesPerSecond,
     natsCores: inFlight * load.natsCores,
-    loadBalancers: replicas(load.loadBalancerCores),
-    coordinators: replicas(load.coordinatorCores),
+    loadBalancers,
+    coordinators,
     workers,
     requestsPerWorker: Math.ceil(inFlight / workers),
-    workerBytes: worker.idleBytes + (inFlight / workers) * worker.streamBytes,
-    gateways: Math.max(replicas(load.gatewayCores), Math.ceil(inFlight / gateway.streams)),
-    startSeconds: (inFlight * redis.startUs) / 1e6 / pools,
+    workerBytes: WORKER_IDLE_BYTES + (inFlight / workers) * costs.requestBytes.worker,
+    gateways,
+    cores: workers + coordinators + loadBalancers + primaries + Math.max(1, half(load.natsCores)),
+    startSeconds: (inFlight * REDIS.startUs) / 1e6 / pools,
   };
 }
 
@@ -87,6 +95,7 @@ export function computeLimits(workload: Workload): { part: string; inFlight: num
   const load = computeLoad(workload);
   const parts: [string, number][] = [
     ['Redis, main thread (one pool)', load.redisCores],
+    ['Redis of payloads, main thread', load.payloadCores],
     ['NATS, one core', load.natsCores],
     ['load-balancer, one replica', load.loadBalancerCores],
     ['trainer-coordinator, one replica', load.coordinatorCores],

@@ -28,6 +28,8 @@ const ROWS: [string, (size: Size) => string][] = [
   ['pools, each on a primary of Redis of its own', ({ pools }) => count(pools)],
   ['Redis: busy cores, all primaries', ({ redisCores }) => rounded(redisCores)],
   ['Redis: maxmemory, all primaries', ({ redisMaxmemoryBytes }) => bytes(redisMaxmemoryBytes)],
+  ['payload stores, each a primary of Redis', ({ payloadStores }) => count(payloadStores)],
+  ['payload stores: busy cores', ({ payloadCores }) => rounded(payloadCores)],
   ['payload store: size', ({ payloadBytes }) => bytes(payloadBytes)],
   ['payload store: writes a second', ({ payloadBytesPerSecond }) => bytes(payloadBytesPerSecond)],
   ['NATS: busy cores', ({ natsCores }) => rounded(natsCores)],
@@ -36,6 +38,7 @@ const ROWS: [string, (size: Size) => string][] = [
   ['worker replicas', ({ workers }) => count(workers)],
   ['CONCURRENCY of a worker, at least', ({ requestsPerWorker }) => count(requestsPerWorker)],
   ['memory of a worker', ({ workerBytes }) => bytes(workerBytes)],
+  ['cores, all processes, half busy', ({ cores }) => count(cores)],
   ['gateway replicas, if they serve all requests', ({ gateways }) => count(gateways)],
   ['time to start all requests at once, s', ({ startSeconds }) => rounded(startSeconds)],
 ];
