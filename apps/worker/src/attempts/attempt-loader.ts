@@ -11,7 +11,7 @@ import {
   type SegmentPayload,
 } from '@broomwagon/contracts';
 import type { MadeTokens } from '@broomwagon/engines';
-import { ControlPlane } from '@broomwagon/generation';
+import { ControlPlane, unlessAborted } from '@broomwagon/generation';
 import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
 import { WorkerConfig } from '../worker.config';
@@ -40,6 +40,9 @@ export class MissingSegmentError extends Error {
 /** Reads the prompt of a request and the tokens of its earlier attempts. */
 @Injectable()
 export class AttemptLoader {
+  /** Running reads of prompts, by reference: the samples of a group are claimed together, and have one prompt. */
+  private readonly prompts = new Map<string, Promise<Prompt>>();
+
   constructor(
     private readonly payloads: PayloadStore,
     private readonly config: WorkerConfig,
@@ -52,16 +55,11 @@ export class AttemptLoader {
    */
   async load({ claim, signal }: Attempt): Promise<AttemptInput> {
     if (claim.segmentsFollow) claim.segments = await this.readSegments(claim.requestId, signal);
-    const [prompt, ...segments] = await Promise.allSettled(
-      [claim.promptRef, ...claim.segments.map((segment) => segment.ref)].map((ref) => this.read(ref, signal)),
-    );
-    const promptValue: Prompt = unwrapSettled(prompt!);
-    // A prompt that its trainer has stored itself is checked only here.
-    const fault = findPromptFault(promptValue);
-    if (fault) {
-      const reason = `The payload ${claim.promptRef} is not a prompt: ${fault.field} ${fault.reason}`;
-      throw new BroomwagonError('VALIDATION_FAILED', reason);
-    }
+    const [prompt, ...segments] = await Promise.allSettled([
+      this.readPrompt(claim.promptRef, signal),
+      ...claim.segments.map((segment) => this.read(segment.ref, signal)),
+    ]);
+    const promptValue = unwrapSettled(prompt);
     const payloads = segments.map((segment, index) => {
       if (segment.status === 'fulfilled') return segment.value as SegmentPayload;
       if (signal.aborted) throw segment.reason;
@@ -85,7 +83,28 @@ export class AttemptLoader {
     return segments;
   }
 
-  private async read(ref: string, signal: AbortSignal): Promise<object> {
+  /** Reads a prompt once for all attempts that wait for it. */
+  private async readPrompt(ref: string, signal: AbortSignal): Promise<Prompt> {
+    let reading = this.prompts.get(ref);
+    if (reading === undefined) {
+      reading = this.readValid(ref).finally(() => this.prompts.delete(ref));
+      this.prompts.set(ref, reading);
+    }
+    const prompt = await unlessAborted(signal, reading);
+    if (prompt === undefined) throw signal.reason;
+    return prompt;
+  }
+
+  /** Reads a prompt and checks it: nothing else has checked a prompt that its trainer has stored itself. */
+  private async readValid(ref: string): Promise<Prompt> {
+    const prompt: Prompt = await this.read(ref);
+    const fault = findPromptFault(prompt);
+    if (!fault) return prompt;
+    const reason = `The payload ${ref} is not a prompt: ${fault.field} ${fault.reason}`;
+    throw new BroomwagonError('VALIDATION_FAILED', reason);
+  }
+
+  private async read(ref: string, signal?: AbortSignal): Promise<object> {
     const deadlineMs = this.config.transitionDeadlineMs;
     const bytes = await withRetry(() => this.payloads.get(ref), { deadlineMs, signal });
     try {
