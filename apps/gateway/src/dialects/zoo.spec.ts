@@ -4,7 +4,13 @@ import { describe, expect, inject, it } from 'vitest';
 import { inEngine, selectZoo, fetchState } from '../../../../lab/engine-simulator/src/test-engine';
 import { findSampleFaults } from '../../../../lab/engine-simulator/src/zoo/sample-faults';
 import { ZOO } from '../../../../lab/engine-simulator/src/zoo/zoo';
-import { canNotStop, COMMON, FAILING, mayLackLogprobs, STOP_ENTRIES } from '../../../../lab/engine-simulator/src/zoo/zoo-sets';
+import {
+  canNotStop,
+  COMMON,
+  FAILING,
+  mayLackLogprobs,
+  STOP_ENTRIES,
+} from '../../../../lab/engine-simulator/src/zoo/zoo-sets';
 import type { Reply } from '../../../../test/system/gateway';
 import { useGateway } from '../../../../test/system/gateway-bench';
 import { type CutContext, ZOO_CUTS, type ZooCut } from '../../../../test/system/zoo-cuts';

@@ -78,7 +78,11 @@ export class Phases {
     await this.system.untilStreams(requests);
     await delay(this.effort.settleMs);
     const before = await engine.ask({ kind: 'counts' });
-    const usage = await processes.measure(() => delay(this.effort.holdMs));
+    const usage = await processes.measure(async () => {
+      await delay(this.effort.holdMs);
+      // On a busy machine the first event may be late.
+      while ((await engine.ask({ kind: 'counts' })).tokens === before.tokens) await delay(this.effort.settleMs);
+    });
     const after = await engine.ask({ kind: 'counts' });
     if (after.streams !== requests) throw new Error(`${requests - after.streams} of ${requests} requests have ended`);
     const bytesPerRequest = ((await readMemory(processes.get(holder), this.effort.collectMs)) - bytesBefore) / requests;
