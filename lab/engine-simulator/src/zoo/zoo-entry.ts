@@ -91,8 +91,6 @@ export interface ZooEntry extends ZooRow {
   isAboutTools?: true;
   /** Whether the behaviour occurs only in responses with a stop text. */
   isAboutStops?: true;
-  /** Whether a response arrives as a whole, so that it cannot be cut. */
-  isWhole?: true;
   /** Whether some tokens end within a character; decoded alone, they end with a replacement character. */
   endsWithinCharacters?: true;
   /** Whether the behaviour loses text in pairs with others, as docs/engines.md describes, so that no pair has it. */

@@ -74,7 +74,7 @@ describe('a move', () => {
     });
     expect(await readStates(planId)).toEqual(['sent']);
     expect(await counts()).toMatchObject({ cutting: 1, pending: 1 });
-    expect(await requests.save(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'abort' });
+    expect(await requests.save(pool, { ...test.fence(claimed), tokens: 0 })).toMatchObject({ action: 'abort' });
 
     const ended = await test.fail(claimed, 5);
     expect(ended.state).toBe('pending');
@@ -111,13 +111,13 @@ describe('a move', () => {
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     await test.fail(claimed, 5);
     const [next] = await claim();
-    expect(await said(next!, run(20))).toEqual({ action: 'continue' });
+    expect(await said(next!, run(20))).toEqual({ action: 'continue', savedTokens: 0 });
     expect(await readDetail(planId)).toBeUndefined();
     const times = { stopMs: expect.any(Number) as number, placeMs: expect.any(Number) as number };
     const expected = { ...times, resumeMs: 20, firstTokenMs: 30 };
-    expect(await said(next!, run(20, 50))).toEqual({ action: 'continue', moveTimes: expected });
+    expect(await said(next!, run(20, 50))).toEqual({ action: 'continue', savedTokens: 0, moveTimes: expected });
     expect(await readDetail(planId)).toEqual(expected);
-    expect(await said(next!, run(20, 50))).toEqual({ action: 'continue' });
+    expect(await said(next!, run(20, 50))).toEqual({ action: 'continue', savedTokens: 0 });
 
     // The attempt ended before its first token, so the next attempt is no move.
     const late = await execute([{ requestId: FIRST, toServerId: 'a' }]);
@@ -125,7 +125,7 @@ describe('a move', () => {
     const [third] = await claim();
     await test.fail(third!, 0, { countsAsFailure: true, retryable: true });
     const [fourth] = await claim();
-    expect(await said(fourth!, run(1, 2))).toEqual({ action: 'continue' });
+    expect(await said(fourth!, run(1, 2))).toEqual({ action: 'continue', savedTokens: 0 });
     expect(await readDetail(late.planId)).toBeUndefined();
 
     // A request that no worker ran has nothing to stop. Its completion reports the times as a save does.
@@ -200,7 +200,7 @@ describe('a move', () => {
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     expect(await moves.repeat(pool, { cursor: 0, deadlineMs: -1 })).toMatchObject({ expired: 1, aborts: [] });
     expect(await readStates(planId)).toEqual(['expired']);
-    expect(await requests.save(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'continue' });
+    expect(await requests.save(pool, { ...test.fence(claimed), tokens: 0 })).toMatchObject({ action: 'continue' });
 
     const again = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     await workers.register(pool, { workerId: 'w', registrationId: 'new', ttlMs: 600_000 });

@@ -141,7 +141,6 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     release: 'any',
     broomwagon: 'takes any number of tokens in a chunk; what is cut before the chunk is generated again',
     test: TEST,
-    isWhole: true,
     stage: streamInterval(Infinity, false),
   },
   {
