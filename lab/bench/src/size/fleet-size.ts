@@ -103,7 +103,8 @@ export function computeLimits(workload: Workload): { part: string; inFlight: num
     ['gateway, one replica', load.gatewayCores],
   ];
   return [
-    ...parts.map(([part, cores]) => ({ part, inFlight: Math.floor(1 / cores) })),
+    // A part whose costs were not measured has no limit.
+    ...parts.filter(([, cores]) => cores > 0).map(([part, cores]) => ({ part, inFlight: Math.floor(1 / cores) })),
     {
       part: 'payload store, 10 Gbit/s of partial saves',
       inFlight: Math.floor(NETWORK_BYTES_PER_SECOND / load.payloadBytesPerSecond),

@@ -3,7 +3,10 @@ import { type PerPart, perPart } from '../fleet/processes';
 
 const parts = (values: Partial<PerPart>): PerPart => perPart((part) => values[part] ?? 0);
 
-/** Costs that `bench fleet` has measured, as its `costs` in `--json`: see lab/bench/README.md. */
+/**
+ * Costs of 2026-11-23, in the form of `costs` of `bench fleet --json`: events of one token, and saves of all tokens into
+ * the Redis of the pool (lab/bench/README.md). A run of `bench fleet` on an idle machine is to replace them.
+ */
 export const MEASURED: FleetCosts = {
   tokenUs: { worker: 19, gateway: 33 },
   heldUs: parts({}),

@@ -29,7 +29,6 @@ const ROWS: [string, (size: Size) => string][] = [
   ['Redis: busy cores, all primaries', ({ redisCores }) => rounded(redisCores)],
   ['Redis: maxmemory, all primaries', ({ redisMaxmemoryBytes }) => bytes(redisMaxmemoryBytes)],
   ['payload stores, each a primary of Redis', ({ payloadStores }) => count(payloadStores)],
-  ['payload stores: busy cores', ({ payloadCores }) => rounded(payloadCores)],
   ['payload store: size', ({ payloadBytes }) => bytes(payloadBytes)],
   ['payload store: writes a second', ({ payloadBytesPerSecond }) => bytes(payloadBytesPerSecond)],
   ['NATS: busy cores', ({ natsCores }) => rounded(natsCores)],
