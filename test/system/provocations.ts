@@ -31,7 +31,7 @@ export function toApp(failpoint: string): string {
 
 /** Calls that lead an application to failpoints which a data set alone does not visit. They change no data set. */
 export class Provocations {
-  /** Changes of weights that were begun and ended. */
+  /** Changes of weights that may have begun. */
   private readonly changes: string[] = [];
 
   /** @param run part of all ids, different for each run */
@@ -81,10 +81,7 @@ export class Provocations {
 
   /** Changes the weights to the version that the engines have: running requests are stopped, and continued. */
   private async changeWeights(calls: readonly string[]): Promise<void> {
-    for (const syncId of calls) {
-      await this.beginChange(syncId);
-      await this.commitChange(syncId);
-    }
+    for (const syncId of calls) await this.change(syncId);
   }
 
   /** Changes weights while all engines are paused. They all go on afterwards, whichever process was killed. */
@@ -94,24 +91,21 @@ export class Provocations {
       return (servers ?? []).filter((server) => server.paused).length;
     };
     for (const syncId of calls) {
-      await this.beginChange(syncId);
-      try {
-        await expect.poll(paused).toBeGreaterThan(0);
-      } finally {
-        await this.commitChange(syncId);
-      }
+      await this.change(syncId, () => expect.poll(paused).toBeGreaterThan(0));
       await expect.poll(paused).toBe(0);
     }
   }
 
-  private async beginChange(syncId: string): Promise<void> {
-    const change = { syncId, version: 0, mode: 'abort', waitMs: 5_000, deadlineMs: CHANGE_DEADLINE_MS } as const;
-    await this.system.call('weights.begin', change);
-  }
-
-  private async commitChange(syncId: string): Promise<void> {
+  /** Begins a change of weights and ends it, even if its begin was answered by an error: the change may have begun. */
+  private async change(syncId: string, meanwhile: () => Promise<void> = () => Promise.resolve()): Promise<void> {
     this.changes.push(syncId);
-    await this.system.call('weights.commit', { syncId });
+    try {
+      const change = { syncId, version: 0, mode: 'abort', waitMs: 5_000, deadlineMs: CHANGE_DEADLINE_MS } as const;
+      await this.system.call('weights.begin', change);
+      await meanwhile();
+    } finally {
+      await this.system.call('weights.commit', { syncId });
+    }
   }
 
   /** A job of its own, of which nothing runs: its groups, two pages of them, are given up and taken again. */
