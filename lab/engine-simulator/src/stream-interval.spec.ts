@@ -82,26 +82,26 @@ async function ask(engine: Engine, path: string, body: Body): Promise<Answer> {
 
 const sizes = ({ events }: Answer): number[] => events.map(({ length }) => length);
 
-describe.each(Object.entries(ROUTES))('%s', (_, [dialect, path, bodyOf]) => {
+describe.each(Object.entries(ROUTES))('%s', (_, [dialect, path, buildBody]) => {
   const own = (): Engine => engines.get(dialect)!;
 
   it('send the first token, then each interval, and at the end what is left', async () => {
-    const answer = await ask(own(), path, bodyOf(7));
+    const answer = await ask(own(), path, buildBody(7));
     expect(sizes(answer)).toEqual([1, 7, 7, 7, 2]);
-    const plain = await ask(own(), path, bodyOf(undefined));
+    const plain = await ask(own(), path, buildBody(undefined));
     expect(answer.events.flat()).toEqual(plain.events.flat());
     expect(answer.finishReason).toBe(plain.finishReason);
   });
 
   it('refuse a text, and numbers below 1 as their engine does', async () => {
-    expect((await ask(own(), path, bodyOf('7'))).status).toBe(400);
+    expect((await ask(own(), path, buildBody('7'))).status).toBe(400);
     for (const interval of [0, -3]) {
-      expect((await ask(own(), path, bodyOf(interval))).status).toBe(dialect === 'sglang' ? 200 : 400);
+      expect((await ask(own(), path, buildBody(interval))).status).toBe(dialect === 'sglang' ? 200 : 400);
     }
   });
 
   it('name all fields with wrong values in a refusal', async () => {
-    const body = bodyOf('wrong');
+    const body = buildBody('wrong');
     if (body.sampling_params === undefined) body.temperature = 'wrong';
     else Object.assign(body.sampling_params as Body, { temperature: 'wrong' });
     const { said } = await ask(own(), path, body);
@@ -110,19 +110,21 @@ describe.each(Object.entries(ROUTES))('%s', (_, [dialect, path, bodyOf]) => {
   });
 
   it('send a response that the interval exceeds in two events', async () => {
-    expect(sizes(await ask(own(), path, bodyOf(1_000_000_000)))).toEqual([1, LENGTH - 1]);
+    expect(sizes(await ask(own(), path, buildBody(1_000_000_000)))).toEqual([1, LENGTH - 1]);
   });
 
   it('take the larger of field and setting on vLLM, and the field on SGLang', async () => {
     const set = engines.get(`${dialect} 10`)!;
-    expect(sizes(await ask(set, path, bodyOf(undefined)))).toEqual([1, 10, 10, 3]);
-    expect(sizes(await ask(set, path, bodyOf(20)))).toEqual([1, 20, 3]);
-    expect(sizes(await ask(set, path, bodyOf(5)))).toEqual(dialect === 'sglang' ? [1, 5, 5, 5, 5, 3] : [1, 10, 10, 3]);
+    expect(sizes(await ask(set, path, buildBody(undefined)))).toEqual([1, 10, 10, 3]);
+    expect(sizes(await ask(set, path, buildBody(20)))).toEqual([1, 20, 3]);
+    expect(sizes(await ask(set, path, buildBody(5)))).toEqual(
+      dialect === 'sglang' ? [1, 5, 5, 5, 5, 3] : [1, 10, 10, 3],
+    );
   });
 
   it('keep the interval with other behaviours', async () => {
     await selectZoo(own().url, { entries: ['two-final-chunks'] });
-    expect(sizes(await ask(own(), path, bodyOf(7)))).toEqual([1, 7, 7, 7, 2]);
+    expect(sizes(await ask(own(), path, buildBody(7)))).toEqual([1, 7, 7, 7, 2]);
     await selectZoo(own().url, { entries: [] });
   });
 
@@ -130,9 +132,9 @@ describe.each(Object.entries(ROUTES))('%s', (_, [dialect, path, bodyOf]) => {
     const outcomes: unknown[] = [];
     for (const name of ['interval-ignored', 'interval-refused', 'interval-failed']) {
       await selectZoo(own().url, { entries: [name] });
-      const answer = await ask(own(), path, bodyOf(7));
+      const answer = await ask(own(), path, buildBody(7));
       outcomes.push(answer.status === 200 ? Math.max(...sizes(answer)) !== 7 : answer.status);
-      expect((await ask(own(), path, bodyOf(undefined))).status).toBe(200);
+      expect((await ask(own(), path, buildBody(undefined))).status).toBe(200);
     }
     await selectZoo(own().url, { entries: [] });
     expect(outcomes).toEqual([true, 400, 500]);

@@ -82,7 +82,7 @@ describe('vllm', () => {
     for (const name of ['interval-ignored', 'interval-refused', 'interval-failed', 'whole-at-once']) {
       await selectZoo(system.bench.engine.url, { entries: [name] });
       const { client, pool } = system.bench;
-      // A new start of the engine: what is known of the one before does not count.
+      // Another start of the engine is probed again.
       await client.call(pool, 'server.remove', { serverId: 's1' });
       await system.registerFirst({ instanceId: name });
       for (const fields of [{}, { stream_interval: 5 }]) {

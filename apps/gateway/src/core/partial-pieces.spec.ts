@@ -14,7 +14,7 @@ const act = fc.oneof(
   fc.record({ kind: fc.constant('repeat' as const) }),
 );
 
-/** What a reader gets: JSON without the fields that connect saves. */
+/** The joined saves as JSON, without the fields that connect saves. */
 function toText(partial: Partial): string {
   return JSON.stringify({ ...partial, chain: undefined, after: undefined });
 }

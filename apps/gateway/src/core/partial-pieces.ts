@@ -26,7 +26,7 @@ export interface Partial extends RestoredTokens {
 /** Most saves that are added to a first one. */
 const MAX_PIECES = 1_000;
 
-/** The saves of one response: the first has all tokens, a later one those since the save before. */
+/** The saves of one response. The first save has all tokens, and a later save only those since the save before. */
 export class SavedPieces {
   private place: Place | undefined;
   private chain = '';
@@ -93,7 +93,7 @@ export function buildPartial(generation: Generation, after?: Place): Partial {
   };
 }
 
-/** Puts the saves of a response together. A save that does not continue those before is left out. */
+/** Joins the saves of a response. A save that does not begin where the earlier saves end is left out. */
 export function joinPieces(first: Partial, pieces: readonly Partial[]): Partial {
   const joined = { ...first };
   for (const { chain, after, ...piece } of pieces) {
@@ -109,13 +109,13 @@ export function joinPieces(first: Partial, pieces: readonly Partial[]): Partial 
   return joined;
 }
 
-function lengthOf({ texts }: Place, name: string): number {
+function getTextLength({ texts }: Place, name: string): number {
   return Object.hasOwn(texts, name) ? texts[name]! : 0;
 }
 
 function cutMessage(message: SavedMessage, after?: Place): SavedMessage {
   if (after === undefined) return message;
-  const texts = Object.entries(message.texts).map(([name, text]) => [name, text.slice(lengthOf(after, name))]);
+  const texts = Object.entries(message.texts).map(([name, text]) => [name, text.slice(getTextLength(after, name))]);
   return { ...message, texts: Object.fromEntries(texts), logprobs: message.logprobs.slice(after.entries) };
 }
 
@@ -123,7 +123,7 @@ function joinMessage(before: SavedMessage | undefined, message: SavedMessage, af
   const known = before?.texts ?? {};
   const texts = Object.entries(message.texts).map(([name, text]) => {
     const start = Object.hasOwn(known, name) ? known[name]! : '';
-    return [name, start.slice(0, lengthOf(after, name)) + text];
+    return [name, start.slice(0, getTextLength(after, name)) + text];
   });
   return { ...message, texts: Object.fromEntries(texts), logprobs: join(before?.logprobs, message.logprobs)! };
 }

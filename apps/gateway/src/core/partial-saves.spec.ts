@@ -8,7 +8,7 @@ import { INPUT } from './generation.fixture';
 import { joinPieces, type Partial } from './partial-pieces';
 import { PartialSaves } from './partial-saves';
 
-/** The first save of each request, and those that continue it. */
+/** The first save of each request, and the later saves that continue the first one. */
 const saved = new Map<string, string[]>();
 /** Called with each save; its error is the answer. */
 let onSave: (save: PartialSave) => Error | undefined;
@@ -27,7 +27,7 @@ beforeEach(() => {
   saved.clear();
   onSave = () => undefined;
 });
-/** What a replica gets with its claim. */
+/** The saved response that a replica gets with its claim. */
 const claimed = (identity = 't\nr') => {
   const [first, ...pieces] = (saved.get(identity) ?? []).map((text) => JSON.parse(text) as { tokenIds: number[] });
   return { saved: first, pieces };

@@ -122,11 +122,11 @@ it('does not count pieces that a coordinator of the version before has replaced,
   const { worker, claims } = await begin(1);
   const [claim] = claims as [Claim];
   const hash = `${fixture.rootKey}:request:${claim.requestId}`;
-  const tokensOf = async () => (await fixture.call('request.get', { requestId: claim.requestId })).tokenCount;
+  const readTokenCount = async () => (await fixture.call('request.get', { requestId: claim.requestId })).tokenCount;
   for (const savedTokens of [0, 10]) await saveAll(worker, [await piece(claim, savedTokens, 10)]);
   const whole = await piece(claim, 0, 30);
   await fixture.redis.hset(hash, { savedSegment: JSON.stringify(whole.segment), savedTokens: 30 });
-  expect(await tokensOf()).toBe(30);
+  expect(await readTokenCount()).toBe(30);
   const next = await piece(claim, 30, 7);
   expect(await saveAll(worker, [next])).toEqual([{ action: 'continue', savedTokens: 37 }]);
   const other = await fixture.worker('lives');
@@ -138,7 +138,7 @@ it('does not count pieces that a coordinator of the version before has replaced,
   await fixture.redis.hset(hash, { savedPieces: `${claim.attempt} 10 20 1`, 'savedPiece:1': 'left over' });
   const fresh = await piece(again, 0, 10);
   expect(await saveAll(other, [fresh])).toEqual([{ action: 'continue', savedTokens: 10 }]);
-  expect(await tokensOf()).toBe(37 + 10);
+  expect(await readTokenCount()).toBe(37 + 10);
   expect(await fixture.redis.hexists(hash, 'savedPiece:1')).toBe(0);
   await other.complete(again, 11);
 });

@@ -81,7 +81,7 @@ class World {
     async () => this.losePayloads(),
   ];
 
-  /** A new worker takes what the worker before has left behind. */
+  /** A new worker claims the request, with the saved tokens of the dead worker. */
   async die(): Promise<void> {
     for (const { saves } of this.held.values()) await saves.stop();
     this.held.clear();

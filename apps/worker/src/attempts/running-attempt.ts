@@ -4,7 +4,7 @@ import type { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 import type { UnsavedSegment } from './segment-saver';
 
-/** What the coordinator knows of a running attempt, and what it must learn. */
+/** The saves and reports of a running attempt that the coordinator has, and the next save that is due. */
 export class RunningAttempt {
   /** The save that is under way. */
   saving: Promise<void> | undefined;
@@ -14,7 +14,7 @@ export class RunningAttempt {
   private readonly places = new Map<number, TokenPlace>([[0, START]]);
   private saved = START;
   private isWaiting = false;
-  /** What was reported last; undefined before the first report. */
+  /** Value of `waiting` in the latest report; undefined before the first report. */
   private saidWaiting: boolean | undefined;
   private seenTokens = 0;
   // The time between the start and the first look is shorter than that between two looks, and does not count.

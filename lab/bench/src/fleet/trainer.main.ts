@@ -42,14 +42,14 @@ const steps = new Map<string, number>();
 const operations = new Map<string, Operations>();
 let client: TypedClient;
 
-function operationsOf(pool: string): Operations {
+function createOperations(pool: string): Operations {
   const known = operations.get(pool) ?? new Operations(client, pool, { deadlineMs: DEADLINE_MS });
   operations.set(pool, known);
   return known;
 }
 
 async function open({ pool, job, groups, samples, maxTokens, prompt }: RoundShape): Promise<string> {
-  const calls = operationsOf(pool);
+  const calls = createOperations(pool);
   const step = (steps.get(job) ?? 0) + 1;
   steps.set(job, step);
   const roundId = `${job}-${step}`;
@@ -80,7 +80,7 @@ async function open({ pool, job, groups, samples, maxTokens, prompt }: RoundShap
 
 async function train(question: Extract<TrainerQuestion, { kind: 'train' }>): Promise<TrainerAnswer> {
   const { pool, job } = question;
-  const calls = operationsOf(pool);
+  const calls = createOperations(pool);
   const sum = { samples: 0, tokens: 0 };
   for (let round = 0; round < question.rounds; round++) {
     const roundId = await open(question);
@@ -95,7 +95,7 @@ async function train(question: Extract<TrainerQuestion, { kind: 'train' }>): Pro
 }
 
 async function cancel(pool: string, job: string): Promise<void> {
-  const calls = operationsOf(pool);
+  const calls = createOperations(pool);
   const round = { job, roundId: `${job}-${steps.get(job)}`, trainerEpoch: epochs.get(job)! };
   await calls.call('round.cancel', { ...round, mode: 'drop' });
   const endsAtMs = performance.now() + SETTLE_MS;

@@ -18,7 +18,7 @@ const dataSet: PromptRecord[] = [
 ];
 const tokenize = ({ prompt = '' }: { prompt?: string }) => Promise.resolve([1, 2, prompt.length]);
 const create = (records = dataSet) => EqualLengths.create(records, choice, tokenize);
-const lengthsOf = (promptKey: string) =>
+const drawLengths = (promptKey: string) =>
   [0, 1, 2, 3].map((sampleIndex) =>
     Math.min(2_000, responseLength(LENGTH_PRESETS['math-short-8k'], { seed: 7, promptKey, sampleIndex })),
   );
@@ -37,7 +37,7 @@ describe('equal lengths', () => {
             ignore_eos: true,
             vllm_xargs: {
               other: 1,
-              broomwagon_lengths: lengthsOf('a'),
+              broomwagon_lengths: drawLengths('a'),
               broomwagon_prompt_tokens: 3,
               broomwagon_seed_of: '7\njob\na',
             },
@@ -68,9 +68,9 @@ describe('equal lengths', () => {
         const segments = [{ tokenCount: 10 }, { tokenCount: length - 10 }];
         return { promptId, sampleIndex, segments } as ResultLine;
       });
-    await watched.writeRound({ roundId: 'r', step: 1 }, lines('a', lengthsOf('a').toReversed()));
+    await watched.writeRound({ roundId: 'r', step: 1 }, lines('a', drawLengths('a').toReversed()));
     expect(watched.others).toBe(0);
-    const [first, ...others] = lengthsOf('b\u00e9') as [number, ...number[]];
+    const [first, ...others] = drawLengths('b\u00e9') as [number, ...number[]];
     await watched.writeRound({ roundId: 'r', step: 2 }, lines('b\u00e9', [first, ...others].with(0, 9_999)));
     expect(watched.others).toBeGreaterThan(0);
     expect(written).toHaveLength(8);
@@ -79,7 +79,7 @@ describe('equal lengths', () => {
   describe.skipIf(!hasPython)('in the middleware for vLLM', () => {
     it('are found by the seeds that workers send, whatever a sample has already', async () => {
       const cases = (await create()).forJob('job').flatMap(({ id, prompt: { promptTokenIds, engineFields } }) =>
-        lengthsOf(id).flatMap((length, sampleIndex) =>
+        drawLengths(id).flatMap((length, sampleIndex) =>
           [0, 1, length - 1].map((madeTokens) => ({
             rest: length - madeTokens,
             body: {

@@ -9,7 +9,11 @@ interface Said {
 }
 
 /** Intervals of an engine that answers the probe so, and reports this version. */
-function intervalsOf(rules: ConstructorParameters<typeof StreamIntervals>[1], answer: Said | Error, version?: string) {
+function createIntervals(
+  rules: ConstructorParameters<typeof StreamIntervals>[1],
+  answer: Said | Error,
+  version?: string,
+) {
   const calls: string[] = [];
   const call = (_method: string, path: string): Promise<Said> => {
     calls.push(path);
@@ -46,7 +50,7 @@ describe('whether an engine takes the field', () => {
     ['does not answer', NOT_THERE, '0.27.1', true],
     ['does not answer', NOT_THERE, undefined, false],
   ])('vLLM that %s: %o, version %s -> %s', async (_, answer, version, taken) => {
-    expect(await intervalsOf(VLLM_INTERVALS, answer, version).intervals.isTaken()).toBe(taken);
+    expect(await createIntervals(VLLM_INTERVALS, answer, version).intervals.isTaken()).toBe(taken);
   });
 
   it.each<[string, Said | Error, string | undefined, boolean]>([
@@ -61,15 +65,15 @@ describe('whether an engine takes the field', () => {
     ['is paused', NOT_THERE, '0.5.3', true],
     ['is paused', NOT_THERE, '0.4.6', false],
   ])('SGLang that %s: %o, version %s -> %s', async (_, answer, version, taken) => {
-    expect(await intervalsOf(SGLANG_INTERVALS, answer, version).intervals.isTaken()).toBe(taken);
+    expect(await createIntervals(SGLANG_INTERVALS, answer, version).intervals.isTaken()).toBe(taken);
   });
 
   it('is asked once, and again after an answer that shows nothing', async () => {
-    const known = intervalsOf(SGLANG_INTERVALS, REFUSED('temperature'));
+    const known = createIntervals(SGLANG_INTERVALS, REFUSED('temperature'));
     await known.intervals.isTaken();
     await known.intervals.isTaken();
     expect(known.calls).toEqual(['/generate?probe=stream_interval']);
-    const open = intervalsOf(VLLM_INTERVALS, NOT_THERE);
+    const open = createIntervals(VLLM_INTERVALS, NOT_THERE);
     await open.intervals.isTaken();
     await open.intervals.isTaken();
     expect(open.calls).toHaveLength(2);
@@ -84,7 +88,7 @@ const request = (fields: Partial<GenerationRequest> = {}): GenerationRequest => 
 });
 
 describe('the field of a call', () => {
-  const taking = () => intervalsOf(VLLM_INTERVALS, REFUSED(`stream_interval ${TEMPERATURE}`));
+  const taking = () => createIntervals(VLLM_INTERVALS, REFUSED(`stream_interval ${TEMPERATURE}`));
 
   it.each<[string, GenerationRequest, boolean, object]>([
     ['a setting', request({ streamInterval: 64 }), false, { stream_interval: 64 }],
@@ -121,13 +125,13 @@ describe('the field of a call', () => {
   });
 
   it('is left out for an engine that does not take it', async () => {
-    const { intervals } = intervalsOf(VLLM_INTERVALS, REFUSED(TEMPERATURE));
+    const { intervals } = createIntervals(VLLM_INTERVALS, REFUSED(TEMPERATURE));
     expect(await intervals.field(request({ streamInterval: 64 }))).toEqual({});
     expect(await intervals.field(request({ sampling: { streamInterval: 7 } }))).toEqual({});
   });
 
   it('goes to a plain server only for the caller', async () => {
-    const { calls, intervals } = intervalsOf(undefined, NOT_THERE);
+    const { calls, intervals } = createIntervals(undefined, NOT_THERE);
     expect(await intervals.field(request({ streamInterval: 64 }))).toEqual({});
     expect(await intervals.field(request({ sampling: { streamInterval: 7 } }))).toEqual({ stream_interval: 7 });
     expect(calls).toEqual([]);
@@ -138,7 +142,7 @@ describe('a call that the engine refuses', () => {
   const refusal = new BroomwagonError('ENGINE_REJECTED', 'Unknown field: stream_interval');
 
   it.each([VLLM_INTERVALS, undefined])('because of the field is repeated once without it', async (rules) => {
-    const { intervals } = intervalsOf(rules, REFUSED(`stream_interval ${TEMPERATURE}`));
+    const { intervals } = createIntervals(rules, REFUSED(`stream_interval ${TEMPERATURE}`));
     const asked = request({ sampling: { streamInterval: 7 } });
     const sent: object[] = [];
     const run = () =>
@@ -152,7 +156,7 @@ describe('a call that the engine refuses', () => {
   });
 
   it.each([refusal, new BroomwagonError('ENGINE_REJECTED', 'too long')])('otherwise fails: %s', async (error) => {
-    const { intervals } = intervalsOf(VLLM_INTERVALS, REFUSED(TEMPERATURE));
+    const { intervals } = createIntervals(VLLM_INTERVALS, REFUSED(TEMPERATURE));
     await intervals.isTaken();
     let calls = 0;
     const run = intervals.run(() => {
@@ -169,7 +173,7 @@ describe('an engine that sends more events than it was asked for', () => {
 
   async function isReported(body: Record<string, unknown>, events: number[]): Promise<boolean> {
     let reported = false;
-    const { intervals } = intervalsOf(undefined, NOT_THERE);
+    const { intervals } = createIntervals(undefined, NOT_THERE);
     const received: number[] = [];
     const options = {
       onTokens: ({ tokenCount }: { tokenCount: number }) => void received.push(tokenCount),

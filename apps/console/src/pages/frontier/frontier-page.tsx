@@ -44,7 +44,7 @@ const COLUMNS: readonly Column<Point>[] = [
   { title: 'Waste', value: (one) => one.wasteShare, format: tenthsOfPercent, align: 'right' },
 ];
 
-/** Answers "What did this policy cost me?": speed and cost of the steps, and of other policies on the same samples. */
+/** Page of the speed and cost of the steps of a job, beside other policies on the same samples. */
 export default function FrontierPage() {
   const { client } = useSession();
   const path = useJob();
