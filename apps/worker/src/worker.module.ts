@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { holderProviders } from '@broomwagon/generation';
+import { GatheredLeaseCalls, holderProviders } from '@broomwagon/generation';
 import { HealthRegistry } from '@broomwagon/platform';
 import { PayloadModule } from '@broomwagon/state';
 import { AttemptAbortController } from './attempts/attempt-abort.controller';
@@ -28,7 +28,7 @@ import { WorkerConfig } from './worker.config';
   ],
   controllers: [AttemptAbortController],
   providers: [
-    ...holderProviders(WorkerConfig, AttemptRegistry),
+    ...holderProviders(WorkerConfig, AttemptRegistry, GatheredLeaseCalls),
     AttemptLoader,
     AttemptRegistry,
     AttemptReporter,
