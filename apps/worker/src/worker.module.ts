@@ -5,6 +5,7 @@ import { PayloadModule } from '@broomwagon/state';
 import { AttemptAbortController } from './attempts/attempt-abort.controller';
 import { AttemptLoader } from './attempts/attempt-loader';
 import { AttemptRegistry } from './attempts/attempt-registry';
+import { CompleteCalls } from './attempts/complete-calls';
 import { AttemptReporter } from './attempts/attempt-reporter';
 import { AttemptRunner } from './attempts/attempt-runner';
 import { PartialSaver } from './attempts/partial-saver';
@@ -32,6 +33,7 @@ import { WorkerConfig } from './worker.config';
     AttemptLoader,
     AttemptRegistry,
     AttemptReporter,
+    CompleteCalls,
     AttemptRunner,
     PartialSaver,
     PayloadGate,

@@ -88,6 +88,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
       'pool.find',
       'request.claim',
       'request.complete',
+      'request.complete-many',
       'request.fail',
       'request.save',
       'request.save-many',

@@ -891,32 +891,8 @@ class CommitWeightsRequest(TypedDict):
     """Stamp of the last reply."""
 
 
-class CompleteReply(TypedDict):
-    """State of the sample."""
-
-    state: Literal["finished", "unfinished", "dropped"]
-    """State of the sample. `unfinished`: the group was cut meanwhile and keeps the sample. `dropped`: the
-    group no longer needs the sample.
-    """
-
-    groupAccepted: bool
-    """True if the group has all its samples and a place in the round."""
-
-    roundCompleted: bool
-    """True if the round has all the groups that it needs."""
-
-
-class CompleteRequest(TypedDict):
-    """`request.complete`: reports a finished sample. Store the payload of the sample before this call."""
-
-    workerId: str
-    """Id of a worker, which holds leases and requests, chosen by the worker."""
-
-    workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
-    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
-    that loses its last changes would give the same number twice.
-    """
+class CompleteItem(TypedDict):
+    """One sample of `request.complete-many`."""
 
     requestId: str
     """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
@@ -939,6 +915,81 @@ class CompleteRequest(TypedDict):
 
     run: NotRequired[AttemptRun]
     """Server and times of the attempt, for the timeline of the round."""
+
+
+class CompleteManyReply(TypedDict):
+    """Reply of `request.complete-many`."""
+
+    results: list[Union[CompleteReply, RefusedComplete]]
+    """Results in the order of the request."""
+
+
+class CompleteManyRequest(TypedDict):
+    """`request.complete-many`: `request.complete` for several attempts of a worker. Each has a separate
+    result.
+    """
+
+    workerId: str
+    """Id of a worker, which holds leases and requests, chosen by the worker."""
+
+    workerEpoch: str
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
+    """
+
+    completes: list[CompleteItem]
+    """The finished samples, each of a different attempt."""
+
+
+class CompleteReply(TypedDict):
+    """State of the sample."""
+
+    state: Literal["finished", "unfinished", "dropped"]
+    """State of the sample. `unfinished`: the group was cut meanwhile and keeps the sample. `dropped`: the
+    group no longer needs the sample.
+    """
+
+    groupAccepted: bool
+    """True if the group has all its samples and a place in the round."""
+
+    roundCompleted: bool
+    """True if the round has all the groups that it needs."""
+
+
+class CompleteRequest(TypedDict):
+    """`request.complete`: reports a finished sample. Store the payload of the sample before this call."""
+
+    requestId: str
+    """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
+    group; unique in the pool.
+    """
+
+    attempt: str
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
+    """
+
+    finishReason: Literal["stop", "length"]
+    """Why the response ended: `stop` (the model ended it) or `length` (the budget was used up)."""
+
+    engineFinishReason: NotRequired[str]
+    """Finish reason in the words of the engine, e.g. `tool_calls`; absent if the engine named none."""
+
+    segment: NotRequired[Segment]
+    """The last segment; absent if this attempt had no budget left for a token."""
+
+    run: NotRequired[AttemptRun]
+    """Server and times of the attempt, for the timeline of the round."""
+
+    workerId: str
+    """Id of a worker, which holds leases and requests, chosen by the worker."""
+
+    workerEpoch: str
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
+    """
 
 
 class ConfigureJobReplyQuota(TypedDict):
@@ -3714,6 +3765,13 @@ class ReconcileServerRequest(TypedDict):
     """Cursor of the previous page."""
 
 
+class RefusedComplete(TypedDict):
+    """A refused report, which has changed nothing."""
+
+    error: WireError
+    """The field `error` of a reply."""
+
+
 class RefusedItem(TypedDict):
     """A refused acquire."""
 
@@ -4079,8 +4137,7 @@ class RequestFailure(TypedDict):
 class RequestFinishedEvent(TypedDict):
     """A sample was finished."""
 
-    finishReason: Literal["stop", "length"]
-    """Why the response ended: `stop` (the model ended it) or `length` (the budget was used up)."""
+    finishReason: Any
 
     type: Literal["request.finished"]
     """Name of the event, as in its subject."""
@@ -4831,11 +4888,9 @@ class SampleResult(TypedDict):
     `request.segments`.
     """
 
-    finishReason: Literal["stop", "length"]
-    """Why the response ended: `stop` (the model ended it) or `length` (the budget was used up)."""
+    finishReason: Any
 
-    engineFinishReason: NotRequired[str]
-    """Finish reason in the words of the engine, e.g. `tool_calls`; absent if the engine named none."""
+    engineFinishReason: Any
 
     requestId: str
     """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
@@ -6605,6 +6660,11 @@ class Call(Protocol):
     async def __call__(
         self, operation: Literal["request.complete"], body: CompleteRequest, *, deadline: float = ...
     ) -> CompleteReply: ...
+
+    @overload
+    async def __call__(
+        self, operation: Literal["request.complete-many"], body: CompleteManyRequest, *, deadline: float = ...
+    ) -> CompleteManyReply: ...
 
     @overload
     async def __call__(
