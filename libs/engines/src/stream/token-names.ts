@@ -6,9 +6,9 @@ const END = ']},"finish_reason":';
 const FIELD = '],"';
 
 /**
- * An event without the names of its tokens and of their alternatives, which vLLM sends with log probabilities: an object
- * for each token takes longer to parse than all the rest. Quotes within a text are escaped, so what is searched for is
- * not in a text. An event of another form is returned as it is.
+ * An event without the names of its tokens and of their alternatives, which vLLM sends with log probabilities: the
+ * objects of the alternatives take longer to parse than all the rest. Quotes within a text are escaped, so nothing that
+ * is searched for is within a text. An event of another form is returned as it is.
  */
 export function withoutTokenNames(event: string): string {
   const begin = event.indexOf(NAMES);

@@ -33,8 +33,8 @@ function KeptTokens.free_unused(tx, request, segments)
 end
 
 -- Makes the tokens of the attempt segments of the sample: `segment` (JSON or nil), or the partial save if it has more
--- tokens. `is_finished`: the sample is finished, and its siblings may become as long. Only then a segment without tokens
--- is kept: it has the text that the segment before it holds back.
+-- tokens. `is_finished`: the sample is finished, and its siblings may become as long. Only then a segment without
+-- tokens is kept: it has the text that the segment before it holds back.
 function KeptTokens.keep(tx, request, group, segment, tokens, is_finished)
   local saved = Request.read_saved(tx, request)
   local count = KeptTokens.count_made(request, segment, tokens)
