@@ -131,6 +131,7 @@ export const OPERATIONS = {
   'prompt.lengths': operation<prompt.PromptLengthsReply>()(coordinator, prompt.PromptLengthsRequest),
   'payload.put': operation<payload.PutPayloadReply>()(coordinator, payload.PutPayloadRequest),
   'payload.get': operation<payload.GetPayloadReply>()(coordinator, payload.GetPayloadRequest),
+  'payload.get-many': operation<payload.GetPayloadsReply>()(coordinator, payload.GetPayloadsRequest),
   'payload.stat': operation<payload.StatPayloadReply>()(coordinator, payload.StatPayloadRequest),
 } as const;
 

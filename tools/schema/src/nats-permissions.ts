@@ -83,6 +83,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
       'lb.release-many',
       'lb.transfer',
       'payload.get',
+      'payload.get-many',
       'payload.put',
       'payload.stat',
       'pool.find',

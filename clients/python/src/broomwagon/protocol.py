@@ -1760,6 +1760,20 @@ class GetPayloadRequest(TypedDict):
     """Index of the chunk, from 0."""
 
 
+class GetPayloadsReply(TypedDict):
+    """Reply of `payload.get-many`."""
+
+    payloads: list[Union[GetPayloadReply, UnreadPayload]]
+    """Results in the order of the request."""
+
+
+class GetPayloadsRequest(TypedDict):
+    """`payload.get-many`: the first chunks of several payloads. Each payload has a separate result."""
+
+    refs: list[str]
+    """References of the payloads."""
+
+
 class GetReadinessRequest(TypedDict):
     """`service.readiness`: reads the readiness checks of all replicas that serve the pool. Each replica
     replies.
@@ -5960,6 +5974,13 @@ class UncordonServerRequest(TypedDict):
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
 
+class UnreadPayload(TypedDict):
+    """A payload that was not read. REPLY_FULL: read it with fewer others, or by `payload.get`."""
+
+    error: WireError
+    """The field `error` of a reply."""
+
+
 class UpdateServerRequest(TypedDict):
     """`server.update`: changes the given fields of a server. Leases, sessions and epoch stay. Errors:
     SERVER_NOT_FOUND.
@@ -6815,6 +6836,11 @@ class Call(Protocol):
     async def __call__(
         self, operation: Literal["payload.get"], body: GetPayloadRequest, *, deadline: float = ...
     ) -> GetPayloadReply: ...
+
+    @overload
+    async def __call__(
+        self, operation: Literal["payload.get-many"], body: GetPayloadsRequest, *, deadline: float = ...
+    ) -> GetPayloadsReply: ...
 
     @overload
     async def __call__(
