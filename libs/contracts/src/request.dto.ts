@@ -163,7 +163,8 @@ export interface SaveManyReply {
 /** Longest finish reason of an engine, characters. */
 export const MAX_FINISH_REASON_LENGTH = 64;
 
-class CompleteFields {
+/** One sample of `request.complete-many`. */
+export class CompleteItem {
   @IsCorrelationId() requestId!: RequestId;
   @IsAttempt() attempt!: AttemptId;
   /** Why the response ended: `stop` (the model ended it) or `length` (the budget was used up). */
@@ -177,7 +178,7 @@ class CompleteFields {
 }
 
 /** `request.complete`: reports a finished sample. Store the payload of the sample before this call. */
-export class CompleteRequest extends CompleteFields {
+export class CompleteRequest extends CompleteItem {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
 }
@@ -194,8 +195,6 @@ export interface CompleteReply {
   roundCompleted: boolean;
 }
 
-/** One sample of `request.complete-many`. */
-export class CompleteItem extends CompleteFields {}
 /** `request.complete-many`: `request.complete` for several attempts of a worker. Each has a separate result. */
 export class CompleteManyRequest extends WorkerRequest {
   /** The finished samples, each of a different attempt. */

@@ -4151,7 +4151,8 @@ class RequestFailure(TypedDict):
 class RequestFinishedEvent(TypedDict):
     """A sample was finished."""
 
-    finishReason: Any
+    finishReason: Literal["stop", "length"]
+    """Why the response ended: `stop` (the model ended it) or `length` (the budget was used up)."""
 
     type: Literal["request.finished"]
     """Name of the event, as in its subject."""
@@ -4902,9 +4903,11 @@ class SampleResult(TypedDict):
     `request.segments`.
     """
 
-    finishReason: Any
+    finishReason: Literal["stop", "length"]
+    """Why the response ended: `stop` (the model ended it) or `length` (the budget was used up)."""
 
-    engineFinishReason: Any
+    engineFinishReason: NotRequired[str]
+    """Finish reason in the words of the engine, e.g. `tool_calls`; absent if the engine named none."""
 
     requestId: str
     """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
