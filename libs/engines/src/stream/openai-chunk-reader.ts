@@ -31,6 +31,10 @@ interface OpenAiUsage {
  */
 export class OpenAiChunkReader implements ChunkReader {
   private counted = 0;
+  /** The chunks of a completion have token ids. */
+  private hasIds = false;
+  /** The engine has ended the response: a later count is that of the whole response. */
+  private hasEnded = false;
   /** Begin and length of the text so far, by which a chunk that repeats the text is recognized. */
   private head = '';
   private textLength = 0;
@@ -57,6 +61,7 @@ export class OpenAiChunkReader implements ChunkReader {
       const matched = choice.stop_reason ?? choice.matched_stop;
       step.stopReason ??= matched ?? (plain ? undefined : choice.finish_reason);
     }
+    this.hasEnded ||= finishReason === 'stop' || finishReason === 'length';
     const fields = unknownFields(event, EVENT_FIELDS, this.given.fields);
     const choiceFields = unknownFields(choice, CHOICE_FIELDS, this.given.choiceFields);
     const pieces = unknownFields(choice?.delta ?? undefined, DELTA_FIELDS);
@@ -98,7 +103,10 @@ export class OpenAiChunkReader implements ChunkReader {
     const logprobs = choice?.logprobs?.token_logprobs ?? choice?.logprobs?.content?.map((entry) => entry.logprob);
     let tokenCount = text === '' && !hasParts(delta) ? 0 : 1;
     const reported = usage?.completion_tokens === undefined ? undefined : usage.completion_tokens - this.counted;
+    // Tokens that the engine has counted and not sent have no ids: AttemptTokens counts them as missing.
+    if (choice === undefined && this.hasIds && !this.hasEnded) return { text, tokenCount: 0, promptTokenIds };
     if (tokenIds) {
+      this.hasIds ||= choice?.text !== undefined;
       // A parser of tool calls may have kept ids back: without all ids the response has none.
       tokenCount = Math.max(tokenIds.length, reported ?? 0);
       if (tokenCount > tokenIds.length && choice?.text !== undefined) {
