@@ -106,12 +106,11 @@ export class StreamIntervals {
 
   /** Runs a call, again without the field if the engine refuses the call because of it. */
   async run<Result>(call: () => Promise<Result>): Promise<Result> {
-    const mayHaveField = this.known !== false;
     try {
       return await call();
     } catch (error) {
       const isAboutField = isBroomwagonError(error, 'ENGINE_REJECTED') && error.message.includes(INTERVAL_FIELD);
-      if (!isAboutField || !mayHaveField) throw error;
+      if (!isAboutField || this.known === false) throw error;
       this.known = false;
       return call();
     }
