@@ -1,6 +1,7 @@
 import { TAIL_POLICIES, WEIGHT_SYNC_MODES, type TailPolicy } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
-import { COMMON, PASSING, STOP_TEXT } from '../../lab/engine-simulator/src/zoo/zoo-sets';
+import { ZOO } from '../../lab/engine-simulator/src/zoo/zoo';
+import { COMMON, STOP_TEXT } from '../../lab/engine-simulator/src/zoo/zoo-sets';
 
 /** Dialects of the engines of a pool, by server. */
 export const DIALECTS = ['vllm', 'sglang', 'vllm'] as const;
@@ -27,8 +28,11 @@ export const CALL_FAULTS = [
   'abort-500',
 ] as const;
 export type CallFault = (typeof CALL_FAULTS)[number];
-/** Passing behaviours of the zoo in responses without tool calls. */
-const ENTRIES = PASSING.filter(({ name, isAboutTools }) => !isAboutTools && !COMMON.has(name));
+/** Behaviours of the zoo that an engine can begin and end while it runs, in responses without tool calls. */
+const ENTRIES = ZOO.filter(
+  ({ name, server, form, isAlone, isAboutTools }) =>
+    server?.restart === undefined && !form && !isAlone && !isAboutTools && !COMMON.has(name),
+);
 /** The first engine always reports good health, so that one server of the pool takes requests. */
 const NOT_FIRST = 'unhealthy-while-streaming';
 

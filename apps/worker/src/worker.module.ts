@@ -1,11 +1,10 @@
 import { Module } from '@nestjs/common';
-import { GatheredLeaseCalls, holderProviders } from '@broomwagon/generation';
+import { holderProviders } from '@broomwagon/generation';
 import { HealthRegistry } from '@broomwagon/platform';
 import { PayloadModule } from '@broomwagon/state';
 import { AttemptAbortController } from './attempts/attempt-abort.controller';
 import { AttemptLoader } from './attempts/attempt-loader';
 import { AttemptRegistry } from './attempts/attempt-registry';
-import { CompleteCalls } from './attempts/complete-calls';
 import { AttemptReporter } from './attempts/attempt-reporter';
 import { AttemptRunner } from './attempts/attempt-runner';
 import { PartialSaver } from './attempts/partial-saver';
@@ -29,11 +28,10 @@ import { WorkerConfig } from './worker.config';
   ],
   controllers: [AttemptAbortController],
   providers: [
-    ...holderProviders(WorkerConfig, AttemptRegistry, GatheredLeaseCalls),
+    ...holderProviders(WorkerConfig, AttemptRegistry),
     AttemptLoader,
     AttemptRegistry,
     AttemptReporter,
-    CompleteCalls,
     AttemptRunner,
     PartialSaver,
     PayloadGate,

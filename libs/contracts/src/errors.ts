@@ -149,7 +149,7 @@ export function getHttpStatus(code: ErrorCode): number {
 export const UNSERVED_REASONS = [
   /** NO_SERVER_AVAILABLE: no server is registered. */
   'no-servers',
-  /** NO_SERVER_AVAILABLE: servers are registered, but none takes leases now. */
+  /** NO_SERVER_AVAILABLE: servers that meet the constraints are registered, but none of them takes leases now. */
   'none-ready',
   /**
    * NO_SERVER_AVAILABLE: a change of weights ended at its deadline, or a load failed; no server was reported since
@@ -158,7 +158,7 @@ export const UNSERVED_REASONS = [
   'weights-unknown',
   /** NO_SERVER_AVAILABLE: the servers have weights of other versions than the pool. */
   'weights-differ',
-  /** NO_SERVER_AVAILABLE: no ready server meets the constraints of the acquire. */
+  /** NO_SERVER_AVAILABLE: no registered server meets the constraints of the acquire. */
   'none-fits',
   /** SERVERS_FULL, WAIT_TIMEOUT: all servers that meet the constraints are full. */
   'servers-full',

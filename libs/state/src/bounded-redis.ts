@@ -1,5 +1,4 @@
 import { Command, Redis, type RedisOptions } from 'ioredis';
-import { gatherWrites } from './gather-writes';
 
 /**
  * A connection to one server with two time limits: `commandTimeout` of the options for commands that open a connection,
@@ -23,7 +22,6 @@ export class BoundedRedis extends Redis {
     const opensConnection = this.status === 'connect' && Command.checkFlag('HANDSHAKE_COMMANDS', command.name);
     // The limit of the options, which ioredis sets next, changes nothing for a command that has a limit.
     if (!opensConnection) command.setTimeout(this.timeoutMs);
-    gatherWrites(this);
     return super.sendCommand(command, stream);
   }
 }

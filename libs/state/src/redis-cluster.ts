@@ -1,6 +1,5 @@
 import type { HostAndPort } from '@broomwagon/contracts';
 import { Cluster, type Redis } from 'ioredis';
-import { gatherWrites } from './gather-writes';
 
 /** A connection to one server (by its address or by Sentinels), or to all nodes of a Cluster. */
 export type RedisClient = Redis | BoundedCluster;
@@ -25,11 +24,6 @@ export class BoundedCluster extends Cluster {
     this.on('+node', (node: Redis) => {
       const asking = node.asking.bind(node);
       node.asking = () => asking().catch(() => 'OK' as const);
-      const send = node.sendCommand.bind(node);
-      node.sendCommand = (...command) => {
-        gatherWrites(node);
-        return send(...command);
-      };
     });
   }
 

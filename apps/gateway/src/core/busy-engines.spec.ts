@@ -1,21 +1,22 @@
 import { createServer, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { selectZoo } from '../../../../lab/engine-simulator/src/test-engine';
-import { Gateway } from '../../../../test/system/gateway';
+import { Gateway, type Reply } from '../../../../test/system/gateway';
 import { expectSame, generate, useGateway } from '../../../../test/system/gateway-bench';
 
-const system = useGateway(8);
-/** An engine that refuses each generation with this answer; other routes are forwarded to the second engine. */
-let refuse: (response: ServerResponse) => void;
+const system = useGateway(12);
+/** Answer of an engine to each generation; other calls, or all, are forwarded to the second engine. */
+let refuse: ((response: ServerResponse) => void) | undefined;
 let refused = 0;
 let server: Server;
 let gateway: Gateway | undefined;
+let endpoint: string;
 
 beforeEach(async () => {
   refused = 0;
   server = createServer((incoming, response) => {
-    if (incoming.method === 'POST' && incoming.url === '/generate') {
+    if (refuse !== undefined && incoming.method === 'POST' && incoming.url === '/generate') {
       incoming.resume();
       refused += 1;
       return refuse(response);
@@ -29,7 +30,8 @@ beforeEach(async () => {
     incoming.pipe(onward);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  await system.registerSecond({ endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+  endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await system.registerSecond({ endpoint });
 });
 afterEach(async () => {
   await gateway?.close();
@@ -79,6 +81,55 @@ it('waits for the busy engine when the other one has answered in a wrong dialect
   const started = await start();
   expectSame(await started.post('/generate', generate(4)), await system.uncut(4));
   expect(refused).toBe(1);
+});
+
+describe('when one engine has answered in a wrong dialect, and the other one has failed', () => {
+  const restart = { instanceId: 'next' };
+  let replied: Promise<Reply>;
+  let isOver: boolean;
+
+  /** Number of acquires that found no server. */
+  const refusals = () => system.bench.metric('acquires_total{outcome="NO_SERVER_AVAILABLE"');
+
+  beforeEach(async () => {
+    refuse = answer(200, { 'content-type': 'application/json' });
+    const { client, pool } = system.bench;
+    const { epoch } = await client.call(pool, 'server.get', { serverId: 's1' });
+    await client.call(pool, 'server.fence', { serverId: 's1', epoch });
+    const started = await start({ acquireWaitMs: 20 });
+    const before = await refusals();
+    isOver = false;
+    replied = started.post('/generate', generate(4)).finally(() => (isOver = true));
+    await expect.poll(async () => isOver || (await refusals()) > before + 2).toBe(true);
+    expect(refused).toBe(1);
+  });
+
+  it('waits for the other one', async () => {
+    await system.registerFirst(restart);
+    expectSame(await replied, await system.uncut(4));
+    expect(refused).toBe(1);
+  });
+
+  it('continues on a new start of the first one', async () => {
+    refuse = undefined;
+    await system.registerSecond({ endpoint, ...restart });
+    expectSame(await replied, await system.uncut(4));
+  });
+
+  it('ends when the other one is removed', async () => {
+    await system.bench.client.call(system.bench.pool, 'server.remove', { serverId: 's1' });
+    const { status, body } = await replied;
+    expect([status, body.error.type, refused]).toEqual([502, 'ENGINE_PROTOCOL', 1]);
+  });
+});
+
+it('does not wait when the only engine of the pool has answered in a wrong dialect', async () => {
+  refuse = answer(200, { 'content-type': 'application/json' });
+  await system.bench.client.call(system.bench.pool, 'server.remove', { serverId: 's1' });
+  const parked = () => system.bench.metric('acquires_total{outcome="parked"');
+  const before = await parked();
+  const { status, body } = await (await start()).post('/generate', generate(4));
+  expect([status, body.error.type, refused, (await parked()) - before]).toEqual([502, 'ENGINE_PROTOCOL', 1, 0]);
 });
 
 it.each([

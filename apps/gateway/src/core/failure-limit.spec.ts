@@ -79,6 +79,23 @@ it('calls no start of an engine again that has answered in a wrong dialect', () 
   expect(limited.explain({ failed: 'refused', error: none })).toBe(none);
 });
 
+it('waits for other servers after a wrong answer until the deadline, and looks for new starts meanwhile', () => {
+  const wrong = new BroomwagonError('ENGINE_PROTOCOL', 'compressed');
+  const none = { error: new BroomwagonError('NO_SERVER_AVAILABLE', 'none ready') };
+  const limited = limit();
+  expect(limited.waitsOn({ failed: 'no-server', ...none })).toBe(false);
+  limited.pauseAfter(wrong, a);
+  expect(limited.refusesWrong(a)).toBe(true);
+  expect(limited.waitsOn({ failed: 'refused', ...none })).toBe(false);
+  expect(limited.waitsOn({ failed: 'no-server', error: new BroomwagonError('WAIT_TIMEOUT', 'full') })).toBe(false);
+  expect(limited.waitsOn({ failed: 'no-server', ...none })).toBe(true);
+  expect([limited.failedServers, limited.excludedServers]).toEqual([['a'], undefined]);
+  vi.advanceTimersByTime(60_000);
+  expect([restartedA, a].map((lease) => limited.refusesWrong(lease))).toEqual([false, true]);
+  expect(limited.waitsOn({ failed: 'no-server', ...none })).toBe(false);
+  expect(limited.explain({ failed: 'no-server', ...none })).toBe(wrong);
+});
+
 it('takes calls that were not served as no evidence, until a deadline that a pause of the pool postpones', () => {
   const limited = limit();
   for (let call = 0; call < 9; call += 1) {

@@ -29,7 +29,8 @@ const toStart = ({ serverId, epoch }: LeasedStart): string => `${serverId} ${epo
  * - Repeated failures on the same servers, and failures while most servers fail, only cause pauses up to a limit.
  * - Calls that were not served have only a deadline, like the wait for a free server.
  * - A start of a server that has answered in a wrong dialect, without a token, gets no further calls: each call would
- *   cost a whole response and fail in the same way.
+ *   cost a whole response and fail in the same way. The response waits for the other servers of the pool until the same
+ *   deadline.
  */
 export class FailureLimit {
   /** Starts of servers on which the request has failed. */
@@ -43,7 +44,7 @@ export class FailureLimit {
   private refused = 0;
   private pausedMs = 0;
   private unserved: BroomwagonError | undefined;
-  /** Deadline of the wait for a server, once a call was not served. */
+  /** Deadline of the wait for a server, once a call was not served, or only servers with wrong answers took leases. */
   deadline: WaitDeadline | undefined;
 
   constructor(private readonly limits: Limits) {}
@@ -66,7 +67,7 @@ export class FailureLimit {
     return this.servers.size === 0 ? undefined : [...this.servers].slice(-LIMITS.excludedServers);
   }
 
-  /** Servers that must not get the next call. If there are some, the call does not wait for another server. */
+  /** Servers that must not get the next call. */
   get excludedServers(): string[] | undefined {
     return this.excludedFor && [...this.wrongServers()].slice(-LIMITS.excludedServers);
   }
@@ -116,6 +117,18 @@ export class FailureLimit {
   }
 
   /**
+   * Whether the response goes on waiting for a server without wrong answers: such servers are registered, and none took
+   * leases for as long as an acquire waits. Servers with wrong answers may have a new start, so the next acquire does
+   * not exclude them.
+   */
+  waitsOn({ failed, error }: Exclude<Acquisition, { lease: Lease }>): boolean {
+    const isAway = failed === 'no-server' && isBroomwagonError(error, 'NO_SERVER_AVAILABLE');
+    if (!isAway || this.excludedFor === undefined || Date.now() >= this.deadline!.endsAtMs) return false;
+    this.excludedFor = undefined;
+    return true;
+  }
+
+  /**
    * Whether the lease must be given back, because its start of the server has answered in a wrong dialect. The next
    * acquire avoids only servers with wrong answers, and excludes them if no other server was avoided before.
    */
@@ -125,7 +138,9 @@ export class FailureLimit {
     const wrong = this.wrongServers();
     const others = [...this.servers].filter((serverId) => !wrong.has(serverId));
     for (const serverId of others) this.servers.delete(serverId);
-    if (others.length === 0) this.excludedFor = error;
+    if (others.length > 0) return true;
+    this.excludedFor = error;
+    this.deadline ??= { endsAtMs: Date.now() + this.limits.noServerDeadlineMs };
     return true;
   }
 

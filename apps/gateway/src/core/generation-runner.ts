@@ -140,6 +140,9 @@ export class GenerationRunner {
         generation.calls.grant();
         const called = await this.callUnderLease(generation, call, acquisition.lease);
         ({ end, error, abort, lease, mostServersFail } = called);
+      } else if (failures.waitsOn(acquisition)) {
+        generation.endCall();
+        continue;
       } else {
         end = endOfRefusal(generation, failures.explain(acquisition));
       }

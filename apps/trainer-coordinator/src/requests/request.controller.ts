@@ -5,7 +5,6 @@ import {
   SaveManyRequest,
   SaveRequest,
   ClaimRequest,
-  CompleteManyRequest,
   CompleteRequest,
   FailRequest,
   GetRequestRequest,
@@ -53,11 +52,6 @@ export class RequestController {
   @Operation('request.complete')
   complete(body: CompleteRequest, { pool }: MessageContext) {
     return this.requests.complete(pool, body);
-  }
-
-  @Operation('request.complete-many')
-  completeMany(body: CompleteManyRequest, { pool }: MessageContext) {
-    return this.requests.completeMany(pool, body);
   }
 
   @Operation('request.fail')

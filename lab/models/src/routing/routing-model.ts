@@ -191,10 +191,12 @@ export class RoutingModel extends RoutingGrants {
     if (usable.some((server) => meets(server, acquire, newest))) {
       return { error: 'SERVERS_FULL', reason: this.takesLeases() ? 'servers-full' : 'pool-full' };
     }
-    if (usable.length > 0) return { error: 'NO_SERVER_AVAILABLE', reason: 'none-fits' };
+    const error = 'NO_SERVER_AVAILABLE';
+    if (this.servers.size === 0) return { error, reason: 'no-servers' };
     const isQuarantined = [...this.servers.keys()].some((serverId) => !this.isClosed(serverId));
-    const reason = this.servers.size === 0 ? 'no-servers' : isQuarantined ? 'weights-differ' : 'none-ready';
-    return { error: 'NO_SERVER_AVAILABLE', reason };
+    if (usable.length === 0 && isQuarantined) return { error, reason: 'weights-differ' };
+    const mayFit = [...this.servers.values()].some((server) => meets(server, acquire, newest));
+    return { error, reason: mayFit ? 'none-ready' : 'none-fits' };
   }
 
   private nobodyHas(needs: ModelAcquire['needs'] = []): boolean {

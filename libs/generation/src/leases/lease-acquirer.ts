@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isBroomwagonError, type AcquireItem, type ErrorCode } from '@broomwagon/contracts';
+import { isBroomwagonError, type AcquireItem, type ErrorCode, type UnservedReason } from '@broomwagon/contracts';
 import { retryDelayMs } from '@broomwagon/messaging';
 import { HolderConfig } from '../holder/holder.config';
 import { isExpiredEpoch, WorkerSession } from './worker-session';
@@ -56,7 +56,8 @@ export class LeaseAcquirer {
    * Acquires a lease. Every repeat has the same acquireId, so that a lost reply never costs a second lease. Never
    * throws.
    * @param options.endsWhenFull ends at QUEUE_FULL without a repeat
-   * @param options.endsWithoutServer ends at NO_SERVER_AVAILABLE without a repeat
+   * @param options.endsWithoutServer ends at NO_SERVER_AVAILABLE: at once if no registered server fits, and after one
+   *   wait if such servers take no leases now
    * @param options.waitsForModel repeats after MODEL_NOT_FOUND: an engine may load the model
    * @param options.deadline default: NO_SERVER_DEADLINE_MS from now
    */
@@ -78,7 +79,8 @@ export class LeaseAcquirer {
       const leftMs = deadline.endsAtMs - Date.now();
       if (tries > 0 && leftMs <= 0) break;
       try {
-        const lease = await unlessAborted(call.stopSignal, this.ask(call, asked, leftMs, tries));
+        const waitMs = endsWithoutServer && tries === 0 ? 0 : Math.min(this.config.acquireWaitMs, leftMs);
+        const lease = await unlessAborted(call.stopSignal, this.ask(call, asked, Math.max(0, waitMs), tries));
         if (lease === undefined) break;
         this.leases.granted(call, lease.leaseId);
         return { lease };
@@ -93,13 +95,13 @@ export class LeaseAcquirer {
           continue;
         }
         const isFinal =
-          (endsWhenFull && isBroomwagonError(error, 'QUEUE_FULL')) ||
-          (endsWithoutServer && isBroomwagonError(error, 'NO_SERVER_AVAILABLE'));
+          (endsWhenFull && isBroomwagonError(error, 'QUEUE_FULL')) || (endsWithoutServer && noneFits(error));
         const isAwaited = waitsForModel && isBroomwagonError(error, 'MODEL_NOT_FOUND');
         if (!isBroomwagonError(error) || !(error.retryable || isAwaited) || isFinal) {
           refused = !isBroomwagonError(error) || !EXPIRED.has(error.code);
           break;
         }
+        if (endsWithoutServer && tries > 0 && error.code === 'NO_SERVER_AVAILABLE') break;
         const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' || isAwaited ? NO_SERVER_PAUSE_MS : 25;
         const pauseMs = retryDelayMs(tries, error.retryAfterMs ?? 0, { baseDelayMs });
         await delay(pauseMs, undefined, { signal: call.signal }).catch(() => undefined);
@@ -117,9 +119,15 @@ export class LeaseAcquirer {
     return { endsAtMs: Date.now() + this.config.noServerDeadlineMs };
   }
 
-  private ask({ acquireId, worker }: LeasedCall, request: LeaseRequest, leftMs: number, tries: number): Promise<Lease> {
-    const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
+  private ask({ acquireId, worker }: LeasedCall, request: LeaseRequest, waitMs: number, tries: number): Promise<Lease> {
     const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
     return this.calls.acquire(worker, { acquireId, ...request }, { waitMs, timeoutMs, isRepeat: tries > 0 });
   }
+}
+
+/** Whether only a registration can let the acquire be granted. */
+function noneFits(error: unknown): boolean {
+  const reason: UnservedReason = 'none-fits';
+  if (!isBroomwagonError(error, 'NO_SERVER_AVAILABLE')) return false;
+  return (error.details as { reason?: UnservedReason } | undefined)?.reason === reason;
 }

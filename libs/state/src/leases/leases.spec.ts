@@ -47,8 +47,15 @@ it('refuses at once, with different errors for an empty, a full and a paused poo
   });
   expect(await refusal({ weightVersion: 0 })).toMatchObject({ error: 'SERVERS_FULL' });
   expect(await refusal({ excludeServers: ['a', 'b'] })).toMatchObject({ reason: 'none-fits' });
+  await test.server('b', 1);
+  await test.servers.cordon(test.pool, { serverId: 'b', cordoned: true });
+  expect(await refusal({ excludeServers: ['a'] })).toMatchObject({
+    error: 'NO_SERVER_AVAILABLE',
+    reason: 'none-ready',
+  });
   await test.servers.cordon(test.pool, { serverId: 'a', cordoned: true });
   expect(await refusal()).toMatchObject({ error: 'NO_SERVER_AVAILABLE', reason: 'none-ready' });
+  expect(await refusal({ excludeServers: ['a', 'b'] })).toMatchObject({ reason: 'none-fits' });
   await test.pools.pause(test.pool, { paused: true });
   expect(await refusal()).toMatchObject({ error: 'POOL_PAUSED', reason: 'paused' });
 });

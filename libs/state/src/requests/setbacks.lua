@@ -9,8 +9,8 @@
 -- Only failures on different starts of servers count for maxFailures, and none while most servers fail calls of other
 -- prompts. The same starts may fail the request again until a deadline, which bounds uncounted failures too. An engine
 -- that did not serve the request has not failed it. An answer of another dialect without a token ends the request,
--- unless another server of the pool may still answer: each further attempt would cost a whole generation and end in the
--- same way.
+-- unless the pool has another server, which may still answer or come back: each further attempt would cost a whole
+-- generation and end in the same way.
 local Setbacks = {}
 
 local MAX_SERVERS = 16
@@ -36,8 +36,8 @@ local function start_of(tx, request, server_id)
   return server_id .. '@' .. (server and server.epoch or '')
 end
 
--- Notes a start that sent an answer of another dialect. True when there are servers that are neither pending nor
--- failed, and each of them has sent such an answer.
+-- Notes a start that sent an answer of another dialect. True when the present start of each server of the pool has
+-- sent such an answer.
 local function note_wrong(tx, run, start)
   local others = without(run.wrong or {}, start)
   table.insert(others, start)
@@ -50,7 +50,7 @@ local function note_wrong(tx, run, start)
     local is_watched = server and server.epoch == epoch and redis.call('ZSCORE', tx.key.watchedServers, id)
     if is_watched then wrong = wrong + 1 end
   end
-  return wrong > 0 and wrong >= redis.call('ZCARD', tx.key.watchedServers)
+  return wrong > 0 and wrong >= redis.call('ZCARD', tx.key.servers)
 end
 
 -- Notes that an attempt ended in a setback. `why`: {serverId?, isFailure?, isWrong?, deadlineMs?}; `made`: tokens that

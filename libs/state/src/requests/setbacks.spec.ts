@@ -103,4 +103,13 @@ describe('a request whose engine answers in another dialect', () => {
     expect(await answerWrongly('b')).toBe('pending');
     expect(await answerWrongly('a')).toBe('failed');
   });
+
+  it('continues while another server has failed, and fails when that server is removed', async () => {
+    await register('a', 'first');
+    const { epoch } = await register('b', 'first');
+    await test.servers.fence(test.pool, { serverId: 'b', epoch, reason: 'test' });
+    expect(await answerWrongly('a')).toBe('pending');
+    await test.servers.remove(test.pool, { serverId: 'b' });
+    expect(await answerWrongly('a')).toBe('failed');
+  });
 });

@@ -69,22 +69,23 @@ local function any_in(sets, excluded)
   local count, is_excluded = #excluded + 1, {}
   local asked = { #sets, unpack(sets) }
   asked[#asked + 1], asked[#asked + 2] = 'LIMIT', count
-  if redis.call('SINTERCARD', unpack(asked)) == count then return true end
+  if redis.call('ZINTERCARD', unpack(asked)) == count then return true end
   for _, id in ipairs(excluded) do is_excluded[id] = true end
-  for _, id in ipairs(redis.call('SINTER', unpack(sets))) do
+  for _, id in ipairs(redis.call('ZINTER', #sets, unpack(sets))) do
     if not is_excluded[id] then return true end
   end
   return false
 end
 
--- True when no server that takes leases, full or not, fits the restrictions; false when that was not compared.
-function Narrow.none_fits(tx, item)
+-- True when no server of the index fits the restrictions; false when that was not compared. `index`: key of the servers
+-- that take leases, full or not, or of all servers.
+function Narrow.none_fits(tx, item, index)
   if not Restrictions.is_restricted(item) or not Narrow.are_all_indexed(tx) then return false end
-  local restriction = Restrictions.text(item)
+  local restriction = index .. Restrictions.text(item)
   if tx.restrictions_met[restriction] ~= nil then return tx.restrictions_met[restriction] end
   if tx.restrictions_looked_at >= RESTRICTIONS_LOOKED_AT then return false end
   tx.restrictions_looked_at = tx.restrictions_looked_at + 1
-  local sets, is_none = { tx.key.usableServers }, true
+  local sets, is_none = { index }, true
   for name, value in pairs(item.labels or {}) do table.insert(sets, tx.key:serversWith(name .. '=' .. value)) end
   for _, version_entry in ipairs((fitting_version_entries(tx, item))) do
     sets[#sets + 1] = tx.key:serversWith(version_entry)

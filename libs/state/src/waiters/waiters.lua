@@ -25,10 +25,12 @@ function Waiters.obstacle_of(tx, item)
   if paused then return 'POOL_PAUSED', paused end
   if redis.call('SCARD', tx.key.usableServers) == 0 then
     if redis.call('EXISTS', tx.key.servers) == 0 then return 'NO_SERVER_AVAILABLE', 'no-servers' end
-    return 'NO_SERVER_AVAILABLE', (Servers.find_weight_obstacle(tx)) or 'none-ready'
+    local obstacle = Servers.find_weight_obstacle(tx)
+    if obstacle then return 'NO_SERVER_AVAILABLE', obstacle end
+  elseif not Narrow.none_fits(tx, item, tx.key.usableServers) then
+    return 'SERVERS_FULL', Settings.takes_leases(tx) and 'servers-full' or 'pool-full'
   end
-  if Narrow.none_fits(tx, item) then return 'NO_SERVER_AVAILABLE', 'none-fits' end
-  return 'SERVERS_FULL', Settings.takes_leases(tx) and 'servers-full' or 'pool-full'
+  return 'NO_SERVER_AVAILABLE', Narrow.none_fits(tx, item, tx.key.servers) and 'none-fits' or 'none-ready'
 end
 
 -- Why a waiter cannot be granted any more: error code and, when its time is over, reason; or nil. `is_over`: its time

@@ -123,7 +123,7 @@ export const FAILURE_ENTRIES: readonly ZooEntry[] = [
     behaviour: 'answers a request for a stream with one JSON body',
     source: 'proxies that buffer',
     release: 'OpenAI-compatible servers',
-    broomwagon: 'an error of the protocol; the request goes to another server, or ends at once if there is none',
+    broomwagon: 'an error of the protocol; the request waits for another server, or ends at once if the pool has none',
     test: TEST,
     failure: 'ENGINE_PROTOCOL',
     prepare: (call) => {
