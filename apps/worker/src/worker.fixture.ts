@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Logger, Module } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import {
@@ -22,7 +23,10 @@ import { WorkerModule } from './worker.module';
 
 type Handler<Name extends OperationName> = (body: RequestOf<Name>) => ReplyOf<Name> | Promise<ReplyOf<Name>>;
 
-/** Load-balancer and coordinator as a table of answers; records every call. */
+/**
+ * Load-balancer and coordinator as a table of answers; records every call. As with NATS, an answer comes in a later turn
+ * of the event loop: a caller that asks again at once must not keep all others from their turn.
+ */
 export class ScriptedControlPlane extends ControlPlane {
   readonly calls: { operation: OperationName; body: object }[] = [];
   private readonly handlers = new Map<OperationName, (body: never) => unknown>();
@@ -44,7 +48,11 @@ export class ScriptedControlPlane extends ControlPlane {
     this.calls.push({ operation, body });
     const handler = this.handlers.get(operation);
     if (handler === undefined) throw new BroomwagonError('VALIDATION_FAILED', `No answer scripted for ${operation}`);
-    return (await handler(body as never)) as ReplyOf<Name>;
+    try {
+      return (await handler(body as never)) as ReplyOf<Name>;
+    } finally {
+      await nextTurn();
+    }
   }
 
   override callWithRetry<Name extends OperationName>(

@@ -1,10 +1,11 @@
 import { Module } from '@nestjs/common';
-import { holderProviders } from '@broomwagon/generation';
+import { GatheredLeaseCalls, holderProviders } from '@broomwagon/generation';
 import { HealthRegistry } from '@broomwagon/platform';
 import { PayloadModule } from '@broomwagon/state';
 import { AttemptAbortController } from './attempts/attempt-abort.controller';
 import { AttemptLoader } from './attempts/attempt-loader';
 import { AttemptRegistry } from './attempts/attempt-registry';
+import { CompleteCalls } from './attempts/complete-calls';
 import { AttemptReporter } from './attempts/attempt-reporter';
 import { AttemptRunner } from './attempts/attempt-runner';
 import { PartialSaver } from './attempts/partial-saver';
@@ -28,10 +29,11 @@ import { WorkerConfig } from './worker.config';
   ],
   controllers: [AttemptAbortController],
   providers: [
-    ...holderProviders(WorkerConfig, AttemptRegistry),
+    ...holderProviders(WorkerConfig, AttemptRegistry, GatheredLeaseCalls),
     AttemptLoader,
     AttemptRegistry,
     AttemptReporter,
+    CompleteCalls,
     AttemptRunner,
     PartialSaver,
     PayloadGate,

@@ -1,5 +1,5 @@
 import type { CancelMode } from './round-cancel.dto';
-import type { AttemptRun, CompleteRequest } from './request.dto';
+import type { AttemptRun, CompleteItem } from './request.dto';
 import type { JobSnapshotStatus } from './job-snapshot.dto';
 import type { LongtailGroup } from './longtail.dto';
 import type { CompletedReason, RoundPlan, RoundStatus } from './round.dto';
@@ -126,7 +126,7 @@ interface AttemptFields<Type extends EventType> extends RequestFields<Type> {
   run?: AttemptRun;
 }
 /** A sample was finished. */
-export interface RequestFinishedEvent extends AttemptFields<'request.finished'>, Pick<CompleteRequest, 'finishReason'> {
+export interface RequestFinishedEvent extends AttemptFields<'request.finished'>, Pick<CompleteItem, 'finishReason'> {
   /** Tokens of all attempts of the request. */
   tokens: Integer;
 }

@@ -100,6 +100,7 @@ export const OPERATIONS = {
   'request.save': operation<request.SaveReply>()(coordinator, request.SaveRequest),
   'request.save-many': operation<request.SaveManyReply>()(coordinator, request.SaveManyRequest),
   'request.complete': operation<request.CompleteReply>()(coordinator, request.CompleteRequest),
+  'request.complete-many': operation<request.CompleteManyReply>()(coordinator, request.CompleteManyRequest),
   'request.fail': operation<request.FailReply>()(coordinator, request.FailRequest),
   'request.abort': operation<abort.AbortRequestsReply>()(coordinator, abort.AbortRequestsRequest),
   'weights.begin': operation<weights.WeightSyncReply>()(coordinator, weights.BeginWeightsRequest),
@@ -130,6 +131,7 @@ export const OPERATIONS = {
   'prompt.lengths': operation<prompt.PromptLengthsReply>()(coordinator, prompt.PromptLengthsRequest),
   'payload.put': operation<payload.PutPayloadReply>()(coordinator, payload.PutPayloadRequest),
   'payload.get': operation<payload.GetPayloadReply>()(coordinator, payload.GetPayloadRequest),
+  'payload.get-many': operation<payload.GetPayloadsReply>()(coordinator, payload.GetPayloadsRequest),
   'payload.stat': operation<payload.StatPayloadReply>()(coordinator, payload.StatPayloadRequest),
 } as const;
 

@@ -1,7 +1,8 @@
 import { IsBase64, IsOptional, IsString, MaxLength } from 'class-validator';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH } from './segment.dto';
-import { IsCorrelationId, IsId, IsWithin } from './rules';
+import type { WireError } from './errors';
+import { IsCorrelationId, IsId, IsList, IsWithin } from './rules';
 import type { GroupId, Integer, JobId, RequestId } from './scalars';
 
 /**
@@ -49,6 +50,20 @@ export interface GetPayloadReply extends Pick<StatPayloadReply, 'bytes' | 'chunk
   data: string;
   /** Index of this chunk, from 0. */
   chunkIndex: Integer;
+}
+
+/** `payload.get-many`: the first chunks of several payloads. Each payload has a separate result. */
+export class GetPayloadsRequest {
+  /** References of the payloads. */
+  @IsList(LIMITS.page, 1) @IsString({ each: true }) @MaxLength(MAX_REF_LENGTH, { each: true }) refs!: string[];
+}
+/** A payload that was not read. REPLY_FULL: read it with fewer others, or by `payload.get`. */
+export interface UnreadPayload {
+  error: WireError;
+}
+export interface GetPayloadsReply {
+  /** Results in the order of the request. */
+  payloads: (GetPayloadReply | UnreadPayload)[];
 }
 
 /** `payload.stat`: size of a payload. */

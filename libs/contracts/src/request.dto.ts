@@ -163,8 +163,10 @@ export interface SaveManyReply {
 /** Longest finish reason of an engine, characters. */
 export const MAX_FINISH_REASON_LENGTH = 64;
 
-/** `request.complete`: reports a finished sample. Store the payload of the sample before this call. */
-export class CompleteRequest extends AttemptMessage {
+/** One sample of `request.complete-many`. */
+export class CompleteItem {
+  @IsCorrelationId() requestId!: RequestId;
+  @IsAttempt() attempt!: AttemptId;
   /** Why the response ended: `stop` (the model ended it) or `length` (the budget was used up). */
   @IsIn(['stop', 'length']) finishReason!: 'stop' | 'length';
   /** Finish reason in the words of the engine, e.g. `tool_calls`; absent if the engine named none. */
@@ -173,6 +175,12 @@ export class CompleteRequest extends AttemptMessage {
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
   /** Server and times of the attempt, for the timeline of the round. */
   @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;
+}
+
+/** `request.complete`: reports a finished sample. Store the payload of the sample before this call. */
+export class CompleteRequest extends CompleteItem {
+  @IsWorkerId() workerId!: WorkerId;
+  @IsEpoch() workerEpoch!: Epoch;
 }
 /** State of the sample. */
 export interface CompleteReply {
@@ -185,6 +193,20 @@ export interface CompleteReply {
   groupAccepted: boolean;
   /** True if the round has all the groups that it needs. */
   roundCompleted: boolean;
+}
+
+/** `request.complete-many`: `request.complete` for several attempts of a worker. Each has a separate result. */
+export class CompleteManyRequest extends WorkerRequest {
+  /** The finished samples, each of a different attempt. */
+  @IsListOf(() => CompleteItem, LIMITS.page, 1) completes!: CompleteItem[];
+}
+/** A refused report, which has changed nothing. */
+export interface RefusedComplete {
+  error: WireError;
+}
+export interface CompleteManyReply {
+  /** Results in the order of the request. */
+  results: (CompleteReply | RefusedComplete)[];
 }
 
 export const FAIL_REASONS = [

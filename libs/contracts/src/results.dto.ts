@@ -1,5 +1,5 @@
 import type { LongtailGroup } from './longtail.dto';
-import type { Claim, CompleteRequest } from './request.dto';
+import type { Claim, CompleteItem } from './request.dto';
 import { RoundRequest, StampedJobRequest, type StampedReply } from './common.dto';
 import { IsOptional, IsString, MaxLength } from 'class-validator';
 import type { LedgerSummary } from './ledger.dto';
@@ -31,7 +31,7 @@ export class RoundResultsRequest extends StampedJobRequest {
 export interface SampleResult
   extends
     Pick<Claim, 'requestId' | 'sampleIndex'>,
-    Pick<CompleteRequest, 'finishReason' | 'engineFinishReason'>,
+    Pick<CompleteItem, 'finishReason' | 'engineFinishReason'>,
     SegmentList {
   /** Tokens of all segments. */
   tokenCount: Integer;

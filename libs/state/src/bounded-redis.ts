@@ -1,4 +1,5 @@
 import { Command, Redis, type RedisOptions } from 'ioredis';
+import { gatherWrites } from './gather-writes';
 
 /**
  * A connection to one server with two time limits: `commandTimeout` of the options for commands that open a connection,
@@ -22,6 +23,7 @@ export class BoundedRedis extends Redis {
     const opensConnection = this.status === 'connect' && Command.checkFlag('HANDSHAKE_COMMANDS', command.name);
     // The limit of the options, which ioredis sets next, changes nothing for a command that has a limit.
     if (!opensConnection) command.setTimeout(this.timeoutMs);
+    gatherWrites(this);
     return super.sendCommand(command, stream);
   }
 }

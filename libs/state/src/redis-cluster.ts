@@ -1,5 +1,6 @@
 import type { HostAndPort } from '@broomwagon/contracts';
 import { Cluster, type Redis } from 'ioredis';
+import { gatherWrites } from './gather-writes';
 
 /** A connection to one server (by its address or by Sentinels), or to all nodes of a Cluster. */
 export type RedisClient = Redis | BoundedCluster;
@@ -24,6 +25,11 @@ export class BoundedCluster extends Cluster {
     this.on('+node', (node: Redis) => {
       const asking = node.asking.bind(node);
       node.asking = () => asking().catch(() => 'OK' as const);
+      const send = node.sendCommand.bind(node);
+      node.sendCommand = (...command) => {
+        gatherWrites(node);
+        return send(...command);
+      };
     });
   }
 

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { PartialOwnerStore } from '@broomwagon/state';
+import { PartialOwnerStore, PartialStore } from '@broomwagon/state';
 import { expect, inject as provided, it, vi } from 'vitest';
-import { inject, fetchState } from '../../../../lab/engine-simulator/src/test-engine';
+import { inject, fetchState, selectZoo } from '../../../../lab/engine-simulator/src/test-engine';
 import { createRandom } from '../../../../test/system/chaos';
 import { Gateway, open, post, type Reply } from '../../../../test/system/gateway';
 import { expectSame, generate, LONG, useGateway } from '../../../../test/system/gateway-bench';
 
 const PAIRS = 20 * provided('runsFactor');
 
-const system = useGateway(7, { registered: 'none', gateway: { rejoinMs: 120_000 } });
+const system = useGateway(8, { registered: 'none', gateway: { rejoinMs: 120_000 } });
 const startOther = () => Gateway.start(system.bench.prefix, system.bench.pool, { rejoinMs: 120_000 });
 const received = async () => (await fetchState(system.second.url)).requests.received;
 const repeatsElsewhere = async (gateway: Gateway, labels: string): Promise<number> => {
@@ -118,6 +118,29 @@ it('a repeat at another replica takes over from a client that has gone, with the
   expectSame(await repeat, await system.uncut(LONG));
   expect(await repeatsElsewhere(other, 'identity="id",outcome="taken"')).toBe(1);
   await other.close();
+});
+
+it('a replica that is shut down first saves the tokens of all responses together, also of young ones', async () => {
+  const HOUR_MS = 3_600_000;
+  const settings = { partialSaveIntervalMs: HOUR_MS, drainMs: HOUR_MS, rejoinMs: 0, streamInterval: 1 };
+  const ending = await Gateway.start(system.bench.prefix, system.bench.pool, settings);
+  await system.bench.register({ dialect: 'sglang' });
+  const save = vi.spyOn(PartialStore.prototype, 'save');
+  await selectZoo(system.bench.engine.url, { entries: [], standsAt: 6 });
+  const sent = [0, 1, 2].map((index) => {
+    const request = open(`${ending.url}/generate`, generate(LONG, { rid: `r${index}` }));
+    return request.on('error', () => undefined);
+  });
+  await expect.poll(() => ending.metric('tokens_generated_total')).toBe(18);
+  expect(save).not.toHaveBeenCalled();
+  // The responses stand still, so that the drain lasts until their clients have gone.
+  const closed = ending.close();
+  await expect.poll(() => save.mock.calls.length).toBeGreaterThan(0);
+  const saves = save.mock.calls[0]![1].map(({ partial }) => JSON.parse(partial) as { tokenIds: number[] });
+  expect(saves.map(({ tokenIds }) => tokenIds.length)).toEqual([6, 6, 6]);
+  save.mockRestore();
+  for (const request of sent) request.destroy();
+  await closed;
 });
 
 it.each([

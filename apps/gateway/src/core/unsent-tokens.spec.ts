@@ -42,25 +42,29 @@ describe.each<[string, string[]]>([
     return index;
   }
 
-  it.each(CUTS)('sends every token, though not all were sent before $name', async ({ cut, resume, headers, ends }) => {
-    const uncut = await system.uncut(TOKENS);
-    await select(MADE);
-    const replied = system.gateway.post('/generate', generate(TOKENS), headers);
-    const serverId = ['s1', 's2'][await findStanding()];
-    const context = { system, serverId, disconnect: () => undefined };
-    await cut(context);
-    await resume?.(context);
-    const reply = await replied;
-    if (ends === 'abort') {
-      expect(reply.body.meta_info.finish_reason.type).toBe('abort');
-      expect(reply.body.output_ids).toEqual(uncut.body.output_ids.slice(0, MADE));
-    } else {
-      expectSame(reply, uncut);
-      const rows = (await Promise.all(listEngines().map(({ url }) => fetchState(url)))).flatMap(({ table }) => table);
-      expect(rows.map(({ state, made }) => [state, made])).toContainEqual(['abort', MADE]);
-    }
-    expect(await system.metric('tokens_unsent_total')).toBeNaN();
-  });
+  it.each(CUTS)(
+    'sends every token, though not all were sent before $name',
+    async ({ cut, resume, restore, headers, ends }) => {
+      const uncut = await system.uncut(TOKENS);
+      await select(MADE);
+      const replied = system.gateway.post('/generate', generate(TOKENS), headers);
+      const serverId = ['s1', 's2'][await findStanding()];
+      const context = { system, serverId, disconnect: () => undefined };
+      await cut(context);
+      await resume?.(context);
+      const reply = await replied;
+      if (ends === 'abort') {
+        expect(reply.body.meta_info.finish_reason.type).toBe('abort');
+        expect(reply.body.output_ids).toEqual(uncut.body.output_ids.slice(0, MADE));
+      } else {
+        expectSame(reply, uncut);
+        const rows = (await Promise.all(listEngines().map(({ url }) => fetchState(url)))).flatMap(({ table }) => table);
+        expect(rows.map(({ state, made }) => [state, made])).toContainEqual(['abort', MADE]);
+      }
+      expect(await system.metric('tokens_unsent_total')).toBeNaN();
+      await restore?.(context);
+    },
+  );
 
   it('that dies costs less than one interval, which is counted', async () => {
     const uncut = await system.uncut(TOKENS);

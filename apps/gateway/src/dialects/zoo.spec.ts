@@ -3,13 +3,13 @@ import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import { inEngine, selectZoo, fetchState } from '../../../../lab/engine-simulator/src/test-engine';
 import { findSampleFaults } from '../../../../lab/engine-simulator/src/zoo/sample-faults';
-import { ZOO } from '../../../../lab/engine-simulator/src/zoo/zoo';
 import {
   canNotStop,
   COMMON,
   FAILING,
   mayLackLogprobs,
   STOP_ENTRIES,
+  PASSING,
 } from '../../../../lab/engine-simulator/src/zoo/zoo-sets';
 import type { Reply } from '../../../../test/system/gateway';
 import { useGateway } from '../../../../test/system/gateway-bench';
@@ -23,12 +23,9 @@ const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 2 : 8)
 /** Speeds of the engines: a response takes some milliseconds, takes about a second, or never ends. */
 const [FAST, SLOW, STILL] = [100, 1, 0.001];
 /** An engine that hangs is the subject of apps/gateway/src/http/silence.spec.ts: its deadline would be the time of each run. */
-const ENTRIES = ZOO.filter(
-  ({ server, form, name, isAlone }) =>
-    server?.restart === undefined && form === undefined && name !== 'hung-healthy' && !isAlone,
-);
+const ENTRIES = PASSING.filter(({ name }) => name !== 'hung-healthy');
 /** Entries of one engine: the response ends when each engine has answered in another dialect. */
-const WRONG = new Set(ZOO.filter(({ failure }) => failure === 'ENGINE_PROTOCOL').map(({ name }) => name));
+const WRONG = new Set(PASSING.filter(({ failure }) => failure === 'ENGINE_PROTOCOL').map(({ name }) => name));
 const ABORTING = new Set(['done-without-reason', 'sglang-waiting-abort']);
 
 /** Some behaviours of engines, and a request that is cut once, or runs to its end. */

@@ -82,6 +82,7 @@ describe('each operation of trainers', () => {
     const { ref } = await step('payload.put', chunk);
     await step('payload.stat', { ref });
     expect((await step('payload.get', { ref })).data).toBe(data);
+    expect(await step('payload.get-many', { refs: [ref] })).toMatchObject({ payloads: [{ data }] });
     for (const operation of ['job.status', 'longtail.stats', 'longtail.list', 'job.snapshots', 'job.ledger'] as const) {
       await step(operation, { job });
     }

@@ -37,6 +37,32 @@ describe('payload operations', () => {
     await flushPrefix(testRedisUrl(), `${pool}:`);
   });
 
+  it('gives the first chunks of several payloads, as many as fit a reply, and says which are missing', async () => {
+    const sizes = [10, 262_144, 262_144, 20, ...Array.from({ length: 16 }, () => 30)];
+    const put = async (size: number, index: number) => {
+      const of = { job: 'j2', requestId: `j2/g/${index}`, name: '1', chunkIndex: 0, chunkCount: 1 };
+      return client.call(pool, 'payload.put', { ...of, data: Buffer.alloc(size, index).toString('base64') });
+    };
+    const refs = await Promise.all(sizes.map(async (size, index) => (await put(size, index)).ref!));
+    const missing = refs[0]!.replace(/.$/, '2');
+    const small = [missing, refs[0]!, ...refs.slice(3)];
+    const { payloads } = await client.call(pool, 'payload.get-many', { refs: small });
+    expect(payloads[0]).toMatchObject({ error: { code: 'PAYLOAD_NOT_FOUND', retryable: false } });
+    expect(payloads.slice(1)).toEqual(
+      await Promise.all(small.slice(1).map((ref) => client.call(pool, 'payload.get', { ref }))),
+    );
+    const full = await client.call(pool, 'payload.get-many', { refs });
+    expect(full.payloads.slice(0, 2)).toMatchObject([{ bytes: 10 }, { bytes: 262_144 }]);
+    expect(full.payloads.slice(2)).toMatchObject(
+      refs.slice(2).map(() => ({ error: { code: 'REPLY_FULL', retryable: true } })),
+    );
+    const foreign = refs[0]!.replace(pool, 'other');
+    await expect(client.call(pool, 'payload.get-many', { refs: [refs[0]!, foreign] })).rejects.toMatchObject({
+      code: 'PAYLOAD_FOREIGN',
+      field: 'refs.1',
+    });
+  });
+
   it('takes a payload in chunks and gives it back', async () => {
     const bytes = randomBytes(600_000);
     const size = 262_144;

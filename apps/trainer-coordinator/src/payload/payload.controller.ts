@@ -1,7 +1,24 @@
 import { Controller } from '@nestjs/common';
-import { invalidField, GetPayloadRequest, PutPayloadRequest, StatPayloadRequest } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  ERROR_CODES,
+  GetPayloadRequest,
+  type GetPayloadReply,
+  type GetPayloadsReply,
+  GetPayloadsRequest,
+  invalidField,
+  isBroomwagonError,
+  LIMITS,
+  PutPayloadRequest,
+  StatPayloadRequest,
+} from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
-import { PayloadStore } from '@broomwagon/state';
+import { type PayloadChunk, PayloadStore } from '@broomwagon/state';
+
+/** Payloads that are read at the same time for one call. */
+const PAGE = 16;
+/** Bytes of the chunks in one reply, as base64: half of a message, because errors need the rest at most. */
+const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
 /** The operations `payload.*`: payloads in chunks of base64, for callers that reach only NATS. */
 @Controller()
@@ -18,8 +35,33 @@ export class PayloadController {
   @Operation('payload.get')
   async get({ ref, chunkIndex = 0 }: GetPayloadRequest, { pool }: MessageContext) {
     this.payloads.requireRef(ref, { pool });
-    const { data, ...chunk } = await this.payloads.getChunk(ref, chunkIndex);
-    return { data: data.toString('base64'), ...chunk };
+    return toReply(await this.payloads.getChunk(ref, chunkIndex));
+  }
+
+  /** Payloads without room in the reply are not read. */
+  @Operation('payload.get-many')
+  async getMany({ refs }: GetPayloadsRequest, { pool }: MessageContext): Promise<GetPayloadsReply> {
+    for (const [index, ref] of refs.entries()) this.payloads.requireRef(ref, { pool }, `refs.${index}`);
+    const payloads: GetPayloadsReply['payloads'] = [];
+    let leftBytes = REPLY_BYTES;
+    for (let start = 0; start < refs.length; start += PAGE) {
+      const page = refs.slice(start, start + PAGE);
+      const found = await Promise.all(page.map((ref) => (leftBytes > 0 ? this.readFirst(ref) : NO_ROOM)));
+      for (const one of found) {
+        leftBytes -= 'error' in one ? 0 : one.data.length;
+        payloads.push('error' in one || leftBytes >= 0 ? one : NO_ROOM);
+      }
+    }
+    return { payloads };
+  }
+
+  private async readFirst(ref: string): Promise<GetPayloadsReply['payloads'][number]> {
+    try {
+      return toReply(await this.payloads.getChunk(ref, 0));
+    } catch (error) {
+      if (!isBroomwagonError(error)) throw error;
+      return { error: error.toWire() };
+    }
   }
 
   @Operation('payload.stat')
@@ -27,6 +69,12 @@ export class PayloadController {
     this.payloads.requireRef(ref, { pool });
     return this.payloads.stat(ref);
   }
+}
+
+const NO_ROOM = { error: new BroomwagonError('REPLY_FULL', ERROR_CODES.REPLY_FULL.about).toWire() };
+
+function toReply({ data, ...chunk }: PayloadChunk): GetPayloadReply {
+  return { data: data.toString('base64'), ...chunk };
 }
 
 /** @throws BroomwagonError VALIDATION_FAILED: not exactly one owner, or a request of another job */

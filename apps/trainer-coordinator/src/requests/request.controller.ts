@@ -5,6 +5,7 @@ import {
   SaveManyRequest,
   SaveRequest,
   ClaimRequest,
+  CompleteManyRequest,
   CompleteRequest,
   FailRequest,
   GetRequestRequest,
@@ -52,6 +53,11 @@ export class RequestController {
   @Operation('request.complete')
   complete(body: CompleteRequest, { pool }: MessageContext) {
     return this.requests.complete(pool, body);
+  }
+
+  @Operation('request.complete-many')
+  completeMany(body: CompleteManyRequest, { pool }: MessageContext) {
+    return this.requests.completeMany(pool, body);
   }
 
   @Operation('request.fail')

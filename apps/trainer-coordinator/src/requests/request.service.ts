@@ -10,6 +10,8 @@ import {
   type SaveRequest,
   type ClaimReply,
   type ClaimRequest,
+  type CompleteManyReply,
+  type CompleteManyRequest,
   type CompleteReply,
   type CompleteRequest,
   type FailReason,
@@ -168,6 +170,22 @@ export class RequestService {
     await failpoint('coordinator.complete.before-reply');
     const { state, groupAccepted, roundCompleted } = answer;
     return { state, groupAccepted, roundCompleted };
+  }
+
+  /** Each sample has a result of its own. @throws BroomwagonError INTERNAL for a defect; repeating is safe */
+  async completeMany(
+    pool: PoolName,
+    { workerId, workerEpoch, completes }: CompleteManyRequest,
+  ): Promise<CompleteManyReply> {
+    const completeOne = (item: CompleteManyRequest['completes'][number]) =>
+      this.complete(pool, Object.assign({}, item, { workerId, workerEpoch }));
+    const results = (await Promise.allSettled(completes.map(completeOne))).map((settled) => {
+      if (settled.status === 'fulfilled') return settled.value;
+      const reason: unknown = settled.reason;
+      if (isBroomwagonError(reason) && reason.code !== 'INTERNAL') return { error: reason.toWire() };
+      throw reason;
+    });
+    return { results };
   }
 
   /**

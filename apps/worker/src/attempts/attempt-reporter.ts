@@ -5,14 +5,16 @@ import {
   isBroomwagonError,
   type ErrorCode,
   type FailReason,
-  type RequestOf,
+  type FailRequest,
   type Segment,
 } from '@broomwagon/contracts';
 import { withoutQuote } from '@broomwagon/engines';
 import { classifyFailure, ControlPlane, type FailureKind, isExpiredEpoch, type Lease } from '@broomwagon/generation';
+import type { RetryOptions } from '@broomwagon/messaging';
 import type { AttemptOutcome } from '../worker-metrics';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
+import { CompleteCalls } from './complete-calls';
 
 /** Maximum length of the message of `request.fail`, characters. */
 const MAX_MESSAGE_LENGTH = 1_000;
@@ -70,6 +72,7 @@ export class AttemptReporter {
 
   constructor(
     private readonly controlPlane: ControlPlane,
+    private readonly completes: CompleteCalls,
     private readonly config: WorkerConfig,
   ) {}
 
@@ -80,12 +83,13 @@ export class AttemptReporter {
     segment?: Segment,
     storeAgain?: () => Promise<Segment | undefined>,
   ): Promise<AttemptOutcome> {
-    const { run } = attempt;
+    const { identity, run } = attempt;
     return this.report(attempt, 'finished', async () => {
       let stored = segment;
       for (let losses = 1; ; losses += 1) {
         try {
-          return await this.call('request.complete', { ...attempt.identity, ...end, segment: stored, run });
+          const body = Object.assign({}, identity, end, { segment: stored, run });
+          return await this.completes.complete(body, this.options);
         } catch (error) {
           if (!isBroomwagonError(error, 'PAYLOAD_NOT_FOUND') || !storeAgain || losses > MAX_STORED_AGAIN) throw error;
           this.logger.warn(attempt.ids, 'The tokens are missing in the payload store and are stored again');
@@ -104,15 +108,15 @@ export class AttemptReporter {
     if (COUNTED.has(reason)) {
       this.logger.warn({ ...attempt.ids, reason }, `The attempt failed: ${message && withoutQuote(message)}`);
     }
-    return this.report(attempt, outcome, () => this.call('request.fail', body));
+    return this.report(attempt, outcome, () => this.sayFailed(body));
   }
 
-  private call<Operation extends 'request.complete' | 'request.fail'>(
-    operation: Operation,
-    body: RequestOf<Operation>,
-  ): Promise<unknown> {
-    const options = { deadlineMs: this.config.transitionDeadlineMs, maxInternal: MAX_INTERNAL };
-    return this.controlPlane.callWithRetry(operation, body, options);
+  private get options(): RetryOptions {
+    return { deadlineMs: this.config.transitionDeadlineMs, maxInternal: MAX_INTERNAL };
+  }
+
+  private sayFailed(body: FailRequest): Promise<unknown> {
+    return this.controlPlane.callWithRetry('request.fail', body, this.options);
   }
 
   private async report(
@@ -136,7 +140,7 @@ export class AttemptReporter {
   /** Reports the attempt as `unclaimed`. If this call fails too, the next reconciliation returns the attempt. */
   private async sayUnclaimed(attempt: Attempt): Promise<void> {
     const body = { ...attempt.identity, reason: 'unclaimed' as const, retryable: true };
-    await this.call('request.fail', body).catch((error: Error) =>
+    await this.sayFailed(body).catch((error: Error) =>
       this.logger.error(attempt.ids, `The attempt was not returned: ${error.message}`),
     );
   }

@@ -198,7 +198,7 @@ describe('AttemptRunner', () => {
     });
     expect(await run()).toBe('no-server');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
-    expect(controlPlane.of('lb.release')).toHaveLength(1);
+    await expect.poll(() => controlPlane.of('lb.release')).toHaveLength(1);
     expect(engines.requests).toEqual([]);
     const again = module.get(AttemptRegistry).admit(claim({ attempt: '2-a' }), WORKER)!;
     expect(await module.get(AttemptRunner).run(again)).toBe('finished');
@@ -212,7 +212,7 @@ describe('AttemptRunner', () => {
     });
     expect(await run()).toBe('no-server');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
-    expect(controlPlane.of('lb.release')).toMatchObject([{ outcome: 'aborted' }]);
+    await expect.poll(() => controlPlane.of('lb.release')).toMatchObject([{ outcome: 'aborted' }]);
     expect(engines.requests).toEqual([]);
     const again = module.get(AttemptRegistry).admit(claim({ attempt: '2-a' }), WORKER)!;
     expect(await module.get(AttemptRunner).run(again)).toBe('finished');
@@ -248,7 +248,7 @@ describe('AttemptRunner', () => {
     engines.generate = () => Promise.reject(createError('ENGINE_PROTOCOL'));
     expect(await run()).toBe('engine-rejected');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'engine-rejected', retryable: true });
-    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'failed' });
+    await expect.poll(() => controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'failed' });
   });
 
   it('gives up without a server after its deadline and leaves a tombstone for a late grant', async () => {
@@ -258,7 +258,9 @@ describe('AttemptRunner', () => {
     });
     expect(await run()).toBe('no-server');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
-    expect(controlPlane.of('lb.release')).toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
+    await expect
+      .poll(() => controlPlane.of('lb.release'))
+      .toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
     await expect.poll(() => leases.knows(`7.${attempt.acquireId}`)).toBe(false);
   });
 

@@ -16,7 +16,9 @@ describe('an attempt that is stopped', () => {
     await expect.poll(() => controlPlane.of('lb.acquire')).toHaveLength(1);
     attempt.stop('cut');
     expect(await running).toBe('aborted');
-    expect(controlPlane.of('lb.release')).toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
+    await expect
+      .poll(() => controlPlane.of('lb.release'))
+      .toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ ...identity, reason: 'aborted', retryable: true });
     expect(engines.requests).toEqual([]);
   });
@@ -28,7 +30,7 @@ describe('an attempt that is stopped', () => {
       return { ...LEASE, leaseId: `7.${acquireId}` };
     });
     expect(await run()).toBe('aborted');
-    expect(controlPlane.of('lb.release')).toHaveLength(1);
+    await expect.poll(() => controlPlane.of('lb.release')).toHaveLength(1);
     expect(controlPlane.of('request.fail')).toHaveLength(1);
     await expect.poll(() => [leases.count, leases.knows(`7.${attempt.acquireId}`)]).toEqual([0, false]);
     // If the engine was called at all, the call was stopped before it began.

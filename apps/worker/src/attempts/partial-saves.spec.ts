@@ -68,11 +68,10 @@ class World {
     await this.take();
   }
 
+  /** Most saves are pieces: attempts that die, and set-backs, are rarer than saves. */
   readonly actions = [
+    ...Array.from({ length: 8 }, () => async () => this.save()),
     async () => this.generate(),
-    async () => this.generate(),
-    async () => this.saver.saveAll(),
-    async () => this.saver.saveAll(),
     async () => this.repeatOld(),
     async () => this.die(),
     async () => void (this.state = await KeySnapshot.of(test.redis, test.key(''))),
@@ -164,13 +163,17 @@ class World {
     return payloads.put(name, Buffer.from('{"promptTokenIds":[1]}'));
   }
 
+  private async save(): Promise<void> {
+    this.generate();
+    await this.saver.saveAll();
+  }
+
   private generate(): void {
-    const all = [...this.held.values()];
-    const { tokens, earlier } = all[this.decide(all.length)] ?? {};
-    if (tokens === undefined) return;
-    const count = 1 + this.decide(9);
-    const tokenIds = Array.from({ length: count }, (_, index) => earlier! + tokens.count + index);
-    tokens.take({ text: 'x'.repeat(count), tokenIds, logprobs: tokenIds.map((id) => -id), tokenCount: count });
+    for (const { tokens, earlier } of this.held.values()) {
+      const count = this.decide(4);
+      const tokenIds = Array.from({ length: count }, (_, index) => earlier + tokens.count + index);
+      tokens.take({ text: 'x'.repeat(count), tokenIds, logprobs: tokenIds.map((id) => -id), tokenCount: count });
+    }
   }
 
   private async repeatOld(): Promise<void> {

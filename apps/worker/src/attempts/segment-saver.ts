@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { encodeComposedId, encodeId, type Segment } from '@broomwagon/contracts';
-import type { Lease, MadeSegment } from '@broomwagon/generation';
+import { encodeComposedId, encodeId, LIMITS, type Segment } from '@broomwagon/contracts';
+import { Gatherer, type Lease, type MadeSegment } from '@broomwagon/generation';
 import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore, type PayloadName } from '@broomwagon/state';
 import { WorkerConfig } from '../worker.config';
@@ -13,6 +13,8 @@ import type { Attempt } from './attempt';
  */
 @Injectable()
 export class SegmentSaver {
+  private readonly puts = new Gatherer<Put>(LIMITS.page, (puts) => void this.putAll(puts));
+
   constructor(
     private readonly payloads: PayloadStore,
     private readonly config: WorkerConfig,
@@ -29,8 +31,20 @@ export class SegmentSaver {
   ): Promise<Segment> {
     const payload = this.buildName(attempt, made.tokenCount);
     const bytes = toBytes(made);
-    const ref = await withRetry(() => this.payloads.put(payload, bytes), { deadlineMs });
+    // Attempts that end in one turn of the event loop are stored together.
+    const put = () => new Promise<string>((resolve, reject) => this.puts.add({ payload, bytes, resolve, reject }));
+    const ref = await withRetry(put, { deadlineMs });
     return buildSegment(attempt, lease, made, ref);
+  }
+
+  /** Never throws. */
+  private async putAll(puts: readonly Put[]): Promise<void> {
+    const stored = await this.payloads.putMany(puts);
+    for (const [index, { resolve, reject }] of puts.entries()) {
+      const ref = stored[index]!;
+      if (ref instanceof Error) reject(ref);
+      else resolve(ref);
+    }
   }
 
   /** Stores tokens of several attempts together, once. @returns the segments, or their errors, in the same order */
@@ -55,6 +69,13 @@ export class SegmentSaver {
       name: [worker.workerEpoch, claim.attempt, tokenCount, randomUUID().slice(0, 8)].join('.'),
     };
   }
+}
+
+interface Put {
+  payload: PayloadName;
+  bytes: Buffer;
+  resolve(ref: string): void;
+  reject(error: Error): void;
 }
 
 type SegmentLease = Pick<Lease, 'serverId' | 'epoch' | 'weightVersion'>;

@@ -891,32 +891,8 @@ class CommitWeightsRequest(TypedDict):
     """Stamp of the last reply."""
 
 
-class CompleteReply(TypedDict):
-    """State of the sample."""
-
-    state: Literal["finished", "unfinished", "dropped"]
-    """State of the sample. `unfinished`: the group was cut meanwhile and keeps the sample. `dropped`: the
-    group no longer needs the sample.
-    """
-
-    groupAccepted: bool
-    """True if the group has all its samples and a place in the round."""
-
-    roundCompleted: bool
-    """True if the round has all the groups that it needs."""
-
-
-class CompleteRequest(TypedDict):
-    """`request.complete`: reports a finished sample. Store the payload of the sample before this call."""
-
-    workerId: str
-    """Id of a worker, which holds leases and requests, chosen by the worker."""
-
-    workerEpoch: str
-    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
-    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
-    that loses its last changes would give the same number twice.
-    """
+class CompleteItem(TypedDict):
+    """One sample of `request.complete-many`."""
 
     requestId: str
     """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
@@ -939,6 +915,81 @@ class CompleteRequest(TypedDict):
 
     run: NotRequired[AttemptRun]
     """Server and times of the attempt, for the timeline of the round."""
+
+
+class CompleteManyReply(TypedDict):
+    """Reply of `request.complete-many`."""
+
+    results: list[Union[CompleteReply, RefusedComplete]]
+    """Results in the order of the request."""
+
+
+class CompleteManyRequest(TypedDict):
+    """`request.complete-many`: `request.complete` for several attempts of a worker. Each has a separate
+    result.
+    """
+
+    workerId: str
+    """Id of a worker, which holds leases and requests, chosen by the worker."""
+
+    workerEpoch: str
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
+    """
+
+    completes: list[CompleteItem]
+    """The finished samples, each of a different attempt."""
+
+
+class CompleteReply(TypedDict):
+    """State of the sample."""
+
+    state: Literal["finished", "unfinished", "dropped"]
+    """State of the sample. `unfinished`: the group was cut meanwhile and keeps the sample. `dropped`: the
+    group no longer needs the sample.
+    """
+
+    groupAccepted: bool
+    """True if the group has all its samples and a place in the round."""
+
+    roundCompleted: bool
+    """True if the round has all the groups that it needs."""
+
+
+class CompleteRequest(TypedDict):
+    """`request.complete`: reports a finished sample. Store the payload of the sample before this call."""
+
+    requestId: str
+    """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
+    group; unique in the pool.
+    """
+
+    attempt: str
+    """Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts, for
+    display. Services compare the whole text. A request that was never claimed has the attempt `0`.
+    """
+
+    finishReason: Literal["stop", "length"]
+    """Why the response ended: `stop` (the model ended it) or `length` (the budget was used up)."""
+
+    engineFinishReason: NotRequired[str]
+    """Finish reason in the words of the engine, e.g. `tool_calls`; absent if the engine named none."""
+
+    segment: NotRequired[Segment]
+    """The last segment; absent if this attempt had no budget left for a token."""
+
+    run: NotRequired[AttemptRun]
+    """Server and times of the attempt, for the timeline of the round."""
+
+    workerId: str
+    """Id of a worker, which holds leases and requests, chosen by the worker."""
+
+    workerEpoch: str
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. An epoch
+    is opaque, and compared for equality only. Epochs are random instead of counted, because a Redis
+    that loses its last changes would give the same number twice.
+    """
 
 
 class ConfigureJobReplyQuota(TypedDict):
@@ -1707,6 +1758,20 @@ class GetPayloadRequest(TypedDict):
 
     chunkIndex: NotRequired[int]
     """Index of the chunk, from 0."""
+
+
+class GetPayloadsReply(TypedDict):
+    """Reply of `payload.get-many`."""
+
+    payloads: list[Union[GetPayloadReply, UnreadPayload]]
+    """Results in the order of the request."""
+
+
+class GetPayloadsRequest(TypedDict):
+    """`payload.get-many`: the first chunks of several payloads. Each payload has a separate result."""
+
+    refs: list[str]
+    """References of the payloads."""
 
 
 class GetReadinessRequest(TypedDict):
@@ -3712,6 +3777,13 @@ class ReconcileServerRequest(TypedDict):
 
     cursor: NotRequired[str]
     """Cursor of the previous page."""
+
+
+class RefusedComplete(TypedDict):
+    """A refused report, which has changed nothing."""
+
+    error: WireError
+    """The field `error` of a reply."""
 
 
 class RefusedItem(TypedDict):
@@ -5905,6 +5977,13 @@ class UncordonServerRequest(TypedDict):
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
 
+class UnreadPayload(TypedDict):
+    """A payload that was not read. REPLY_FULL: read it with fewer others, or by `payload.get`."""
+
+    error: WireError
+    """The field `error` of a reply."""
+
+
 class UpdateServerRequest(TypedDict):
     """`server.update`: changes the given fields of a server. Leases, sessions and epoch stay. Errors:
     SERVER_NOT_FOUND.
@@ -6608,6 +6687,11 @@ class Call(Protocol):
 
     @overload
     async def __call__(
+        self, operation: Literal["request.complete-many"], body: CompleteManyRequest, *, deadline: float = ...
+    ) -> CompleteManyReply: ...
+
+    @overload
+    async def __call__(
         self, operation: Literal["request.fail"], body: FailRequest, *, deadline: float = ...
     ) -> FailReply: ...
 
@@ -6755,6 +6839,11 @@ class Call(Protocol):
     async def __call__(
         self, operation: Literal["payload.get"], body: GetPayloadRequest, *, deadline: float = ...
     ) -> GetPayloadReply: ...
+
+    @overload
+    async def __call__(
+        self, operation: Literal["payload.get-many"], body: GetPayloadsRequest, *, deadline: float = ...
+    ) -> GetPayloadsReply: ...
 
     @overload
     async def __call__(

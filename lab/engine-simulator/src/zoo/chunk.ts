@@ -40,6 +40,8 @@ export class Chunk {
   wholeLength: number | undefined;
   /** Whether the chunk is SGLang's end of a request that was aborted while it waited. */
   isWaitingAbort = false;
+  /** Whether the chunk has all tokens so far again. */
+  hasAllTokens = false;
 
   private constructor(
     readonly body: Record<string, unknown>,

@@ -1,6 +1,15 @@
 import type { EngineDialect } from '@broomwagon/contracts';
 import { ZOO } from './zoo';
+import type { ZooEntry } from './zoo-entry';
 
+/**
+ * Behaviours that an engine can begin and end to have while it runs. Another model, a form of chunks, and a field that
+ * fails belong to a start of an engine: what a probe has found out is valid until the next start.
+ */
+export const PASSING: readonly ZooEntry[] = ZOO.filter(
+  ({ server, form, isAlone }) =>
+    server?.restart === undefined && server?.intervalRule !== 'failed' && form === undefined && !isAlone,
+);
 /** Behaviours by which a call fails or is cut: only the first calls of a sample have them. */
 export const FAILING: ReadonlySet<string> = new Set(
   ZOO.filter(({ failure }) => failure !== undefined).map(({ name }) => name),

@@ -32,11 +32,15 @@ export class Operations {
    * @throws BroomwagonError the last error, when it is not retryable or the deadline is near; GENERATION_CHANGED from
    *   all calls that pass on a stamp, until {@link acceptGeneration}
    */
-  async call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
+  async call<Name extends OperationName>(
+    operation: Name,
+    body: RequestOf<Name>,
+    deadlineMs = this.options.deadlineMs,
+  ): Promise<ReplyOf<Name>> {
     const { stamp } = this;
     const request = STAMPED.has(operation) ? { ...body, stamp } : body;
     const reply = await this.client
-      .callWithRetry(this.pool, operation, request, this.options)
+      .callWithRetry(this.pool, operation, request, { ...this.options, deadlineMs })
       .catch((error: unknown) => {
         // A takeover that finds no job has a stamp all the same.
         if (isBroomwagonError(error)) this.stamp ??= (error.details as { stamp?: string } | undefined)?.stamp;

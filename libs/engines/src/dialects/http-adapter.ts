@@ -53,6 +53,7 @@ export interface RouteCall {
   path: string;
   body: Record<string, unknown>;
   reader: ChunkReader;
+  shorten?: StreamCall['shorten'];
   /** Set if the body asks for the stop text that ends the response. */
   stop?: IncludedStop;
 }
@@ -127,12 +128,13 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     const { engineFields: given } = request.prompt;
     const engineFields = given && toDialect(this.dialect, given);
     const asked = given === undefined ? request : { ...request, prompt: { ...request.prompt, engineFields } };
-    const { path, reader, body, stop } = await this.route(asked, plan);
+    const { path, reader, shorten, body, stop } = await this.route(asked, plan);
     const wholeBody = engineFields === undefined ? body : withCallerFields(body, engineFields);
     const interval = askedInterval(wholeBody);
     const call: StreamCall = {
       path,
       reader,
+      shorten,
       stop,
       body: wholeBody,
       interval,

@@ -155,6 +155,22 @@ describe('a call that the engine refuses', () => {
     expect(sent).toEqual([{ stream_interval: 7 }, {}, {}]);
   });
 
+  it('because of the field is repeated, though another call was refused before', async () => {
+    const { intervals } = createIntervals(VLLM_INTERVALS, REFUSED(`stream_interval ${TEMPERATURE}`));
+    const asked = request({ sampling: { streamInterval: 7 } });
+    const refusals: (() => void)[] = [];
+    const run = () =>
+      intervals.run(async () => {
+        if (!('stream_interval' in (await intervals.field(asked)))) return 'done';
+        await new Promise<void>((resolve) => refusals.push(resolve));
+        throw refusal;
+      });
+    const runs = [run(), run()];
+    await expect.poll(() => refusals.length).toBe(2);
+    for (const refuse of refusals) refuse();
+    expect(await Promise.all(runs)).toEqual(['done', 'done']);
+  });
+
   it.each([refusal, new BroomwagonError('ENGINE_REJECTED', 'too long')])('otherwise fails: %s', async (error) => {
     const { intervals } = createIntervals(VLLM_INTERVALS, REFUSED(TEMPERATURE));
     await intervals.isTaken();

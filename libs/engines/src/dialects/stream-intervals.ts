@@ -106,11 +106,12 @@ export class StreamIntervals {
 
   /** Runs a call, again without the field if the engine refuses the call because of it. */
   async run<Result>(call: () => Promise<Result>): Promise<Result> {
+    const mayHaveField = this.known !== false;
     try {
       return await call();
     } catch (error) {
       const isAboutField = isBroomwagonError(error, 'ENGINE_REJECTED') && error.message.includes(INTERVAL_FIELD);
-      if (!isAboutField || this.known === false) throw error;
+      if (!isAboutField || !mayHaveField) throw error;
       this.known = false;
       return call();
     }

@@ -4,6 +4,7 @@ import type { StopSignal } from '../stop-signal';
 import { parseObject } from '../http/engine-http';
 import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
+import { withoutTokenNames } from '../stream/token-names';
 import { countTokens, readMetrics, getProcessStart, type Metric } from './prometheus';
 import { saltedFields } from './cache-salt';
 import { wireSampling } from './sampling';
@@ -244,13 +245,11 @@ export class VllmAdapter extends HttpEngineAdapter {
     if ('messages' in plan.prompt) {
       return { ...this.chatRoute(plan.prompt.messages, plan.prompt.continued, body, request.sampling), stop };
     }
-    const route = this.completionRoute(
-      'text' in plan.prompt ? plan.prompt.text : plan.prompt.tokenIds,
-      body,
-      request.sampling,
-      request.prompt.engineFields?.top_logprobs,
-    );
-    return { ...route, stop };
+    const prompt = 'text' in plan.prompt ? plan.prompt.text : plan.prompt.tokenIds;
+    const alternatives = request.prompt.engineFields?.top_logprobs;
+    const route = this.completionRoute(prompt, body, request.sampling, alternatives);
+    const hasNames = alternatives !== undefined || request.prompt.messages !== undefined;
+    return { ...route, stop, ...(!hasNames && { shorten: withoutTokenNames }) };
   }
 }
 

@@ -25,7 +25,8 @@ const CALL_CONNECTIONS = 64;
 /** Pools of connections, one per engine in each agent, shared by all adapters of the process. */
 const agents = new Map<string, Agent>();
 
-type Purpose = 'streams' | 'calls' | 'repeats';
+/** `bursts`: streams with several tokens in an event, which is more than a small read buffer holds. */
+type Purpose = 'streams' | 'bursts' | 'calls' | 'repeats';
 
 /** Engines behind uvicorn close connections that are idle for 5 s, and the timers of undici may be a second late. */
 const IDLE_MS = 2_000;
@@ -45,7 +46,7 @@ function agentFor(purpose: Purpose, connectTimeoutMs: number, connections: numbe
       keepAliveMaxTimeout: IDLE_MS,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: createConnector(connectTimeoutMs),
+      connect: createConnector(connectTimeoutMs, purpose !== 'bursts'),
     });
     agents.set(name, agent);
   }
@@ -62,6 +63,7 @@ export class EngineHttp {
   private address?: { origin: string; prefix: string };
   private readonly callTimeoutMs: number;
   private readonly streams: () => Agent;
+  private readonly bursts: () => Agent;
   /** Agent of calls, apart from the streams, so that an abort never waits for a stream to end. */
   private readonly calls: () => Agent;
   private readonly repeats: () => Agent;
@@ -76,6 +78,7 @@ export class EngineHttp {
     const connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
     const { maxStreams = DEFAULT_MAX_STREAMS } = options;
     this.streams = () => agentFor('streams', connectTimeoutMs, maxStreams);
+    this.bursts = () => agentFor('bursts', connectTimeoutMs, maxStreams);
     this.calls = () => agentFor('calls', connectTimeoutMs, CALL_CONNECTIONS);
     this.repeats = () => agentFor('repeats', connectTimeoutMs, maxStreams);
   }
@@ -129,11 +132,21 @@ export class EngineHttp {
     return new EngineStream(take, this.callTimeoutMs);
   }
 
-  /** Receives a stream to its end. Throws the error of Broomwagon that any other answer means. */
-  async receive(stream: EngineStream, path: string, body: unknown, headers: Record<string, string>): Promise<void> {
+  /**
+   * Receives a stream to its end. Throws the error of Broomwagon that any other answer means.
+   * @param isCollected the engine is asked for several tokens in each event
+   */
+  async receive(
+    stream: EngineStream,
+    path: string,
+    body: unknown,
+    headers: Record<string, string>,
+    isCollected = false,
+  ): Promise<void> {
     const options = this.buildOptions('POST', path, body, headers);
     const isAnswered = (): boolean => stream.status !== 0;
-    await this.repeatedIfStale(isAnswered, this.streams(), (dispatcher) => stream.run(dispatcher, options));
+    const agent = isCollected ? this.bursts() : this.streams();
+    await this.repeatedIfStale(isAnswered, agent, (dispatcher) => stream.run(dispatcher, options));
     if (!stream.isOpen) throw toRefusalError(this.baseUrl + path, stream);
   }
 

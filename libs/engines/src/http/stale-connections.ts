@@ -17,10 +17,11 @@ const received = new WeakMap<object, number>();
 /**
  * Connects as undici does, to addresses that are allowed, and notes for a broken connection whether it had been used
  * before.
+ * @param isSmall chunks have one token; larger chunks need the usual buffer of Node
  */
-export function createConnector(timeoutMs: number): buildConnector.connector {
+export function createConnector(timeoutMs: number, isSmall = true): buildConnector.connector {
   // An option of `net.connect`, which the types of undici do not have.
-  const buffer = { highWaterMark: BUFFER_BYTES };
+  const buffer = isSmall ? { highWaterMark: BUFFER_BYTES } : {};
   const connect = buildConnector({ timeout: timeoutMs, lookup: guardedLookup(), ...buffer });
   return (options, callback) =>
     connect(options, (...result) => {

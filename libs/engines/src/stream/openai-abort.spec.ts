@@ -49,3 +49,17 @@ it('a chat of SGLang that repeats its whole text at an abort has it once', () =>
   tokens.take(reader.read({ choices: [last], usage }));
   expect(tokens.result('aborted', undefined)).toMatchObject({ text: 'The quick', tokenCount: 2 });
 });
+
+it.each([
+  ['abort', 2, 2],
+  [null, 2, 2],
+  ['length', undefined, 0],
+])('a count of more tokens than were sent, after the finish reason %s', (reason, sent, missing) => {
+  const reader = new OpenAiChunkReader();
+  const tokens = new AttemptTokens();
+  tokens.take(reader.read({ choices: [{ text: 'The quick', token_ids: ids(0, 2), finish_reason: reason }] }));
+  tokens.take(reader.read({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 4 } }));
+  expect(tokens.missing).toBe(missing);
+  // A whole response whose ids lack tokens has no ids.
+  expect(tokens.result('aborted', undefined).tokenIds?.length).toBe(sent);
+});

@@ -13,8 +13,7 @@ function read(chunks: object[]) {
   const tokens = new AttemptTokens((increment) => increments.push(increment));
   const reader = new OpenAiChunkReader();
   for (const one of chunks) tokens.take(reader.read(one as Record<string, unknown>));
-  const result = tokens.result(tokens.finishReason ?? 'aborted', undefined);
-  return { increments, result, missing: tokens.missing };
+  return { increments, result: tokens.result(tokens.finishReason ?? 'aborted', undefined) };
 }
 
 it('has the size of the prompt with the first tokens of a stream with usage in each chunk', () => {
@@ -37,22 +36,6 @@ it('has no ids of a chat whose parser of calls has kept some', () => {
     chunk({ delta: {}, token_ids: [3] }, 3),
   ]);
   expect(result).toMatchObject({ tokenIds: undefined, tokenCount: 3, text: 'a' });
-});
-
-it.each<[string, object, { usage?: number; tokenIds?: number[] }]>([
-  ['repeats the response', { text: 'abc', token_ids: [1, 2, 3] }, { usage: 3, tokenIds: [1, 2] }],
-  ['repeats the response, without usage', { text: 'abc', token_ids: [1, 2, 3] }, { tokenIds: [1, 2] }],
-  ['repeats the response, without ids', { text: 'abc' }, { usage: 3 }],
-  ['leaves tokens out', { text: '', token_ids: [] }, { usage: 3, tokenIds: [1, 2] }],
-  ['leaves tokens out, without usage', { text: '', token_ids: [] }, { tokenIds: [1, 2] }],
-])('counts tokens as missing when the chunk of an abort %s', (_, last, { usage, tokenIds }) => {
-  const { result, missing } = read([
-    chunk({ text: 'a', token_ids: tokenIds && [1] }, 1),
-    chunk({ text: 'b', token_ids: tokenIds && [2] }, 2),
-    chunk({ ...last, finish_reason: 'abort' }, usage),
-    { choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } },
-  ]);
-  expect([result.text, result.tokenIds, result.tokenCount, missing]).toEqual(['ab', tokenIds, 2, 1]);
 });
 
 it('keeps the first of two ends, and tokens that arrive behind it', () => {

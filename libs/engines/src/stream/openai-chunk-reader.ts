@@ -31,7 +31,10 @@ interface OpenAiUsage {
  */
 export class OpenAiChunkReader implements ChunkReader {
   private counted = 0;
+  /** The chunks of a completion have token ids. */
   private hasIds = false;
+  /** The engine has ended the response: a later count is that of the whole response. */
+  private hasEnded = false;
   /** Begin and length of the text so far, by which a chunk that repeats the text is recognized. */
   private head = '';
   private textLength = 0;
@@ -46,14 +49,11 @@ export class OpenAiChunkReader implements ChunkReader {
     const usage = (event.usage ?? undefined) as OpenAiUsage | undefined;
     const promptTokenIds = (event.prompt_token_ids as number[] | undefined) ?? choice?.prompt_token_ids ?? undefined;
     const finishReason = choice?.finish_reason ? toFinishReason(choice.finish_reason) : undefined;
-    const isAborted = finishReason === 'aborted';
-    const lostTokens = isAborted ? this.findLost(choice!, usage) : undefined;
+    const lostTokens = finishReason === 'aborted' ? this.findLost(choice!, usage) : undefined;
     const step: StreamStep =
       lostTokens === undefined
         ? { increment: this.increment(choice, usage, promptTokenIds) }
         : { lostTokens, stopReason: 'The chunk of the abort contradicts the chunks before: its tokens are lost' };
-    // Further tokens of a later usage were not sent: they are missing, and no tokens of the response.
-    if (lostTokens !== undefined || (isAborted && this.hasIds)) this.counted = Infinity;
     if (choice?.finish_reason) {
       step.finishReason = finishReason;
       step.engineFinishReason = choice.finish_reason;
@@ -61,6 +61,7 @@ export class OpenAiChunkReader implements ChunkReader {
       const matched = choice.stop_reason ?? choice.matched_stop;
       step.stopReason ??= matched ?? (plain ? undefined : choice.finish_reason);
     }
+    this.hasEnded ||= finishReason === 'stop' || finishReason === 'length';
     const fields = unknownFields(event, EVENT_FIELDS, this.given.fields);
     const choiceFields = unknownFields(choice, CHOICE_FIELDS, this.given.choiceFields);
     const pieces = unknownFields(choice?.delta ?? undefined, DELTA_FIELDS);
@@ -86,8 +87,7 @@ export class OpenAiChunkReader implements ChunkReader {
     const text = toText(choice);
     const isRepeated = this.textLength > 0 && text.length >= this.textLength && text.startsWith(this.head);
     const isContrary = tokenIds && reported !== undefined && choice.text !== undefined && tokenIds.length !== reported;
-    if (!isRepeated && !isContrary) return undefined;
-    return Math.max(0, reported ?? (tokenIds?.length ?? 0) - this.counted);
+    return isRepeated || isContrary ? Math.max(0, reported ?? tokenIds?.length ?? 0) : undefined;
   }
 
   private increment(
@@ -103,8 +103,10 @@ export class OpenAiChunkReader implements ChunkReader {
     const logprobs = choice?.logprobs?.token_logprobs ?? choice?.logprobs?.content?.map((entry) => entry.logprob);
     let tokenCount = text === '' && !hasParts(delta) ? 0 : 1;
     const reported = usage?.completion_tokens === undefined ? undefined : usage.completion_tokens - this.counted;
+    // Tokens that the engine has counted and not sent have no ids: AttemptTokens counts them as missing.
+    if (choice === undefined && this.hasIds && !this.hasEnded) return { text, tokenCount: 0, promptTokenIds };
     if (tokenIds) {
-      this.hasIds = true;
+      this.hasIds ||= choice?.text !== undefined;
       // A parser of tool calls may have kept ids back: without all ids the response has none.
       tokenCount = Math.max(tokenIds.length, reported ?? 0);
       if (tokenCount > tokenIds.length && choice?.text !== undefined) {

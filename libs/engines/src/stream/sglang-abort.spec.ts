@@ -55,6 +55,14 @@ describe.each(FORMS)('an abort of a waiting request, after chunks with %s texts 
     expect(result.tokenIds ?? []).toEqual(idsTo(made));
   });
 
+  it('is dropped with its text, if it has more ids than it counts', () => {
+    const ids = idsTo(2);
+    const repeated = { text: 'The quickThe quick', output_ids: [...ids, ...ids] };
+    const meta = { finish_reason: { type: 'abort' }, prompt_tokens: 3, completion_tokens: 2 };
+    const result = readAfter(form, 2, [{ ...repeated, meta_info: meta }]);
+    expect(result).toMatchObject({ tokenCount: 2, text: 'The quick', tokenIds: ids, finishReason: 'aborted' });
+  });
+
   it('has the ids of the log probabilities, if several tokens were not sent', () => {
     const entries = idsTo(3).map((id) => [-0.5, id, null]);
     for (const sent of [0, 1]) {

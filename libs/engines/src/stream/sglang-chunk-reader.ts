@@ -120,7 +120,8 @@ export class SglangChunkReader implements ChunkReader {
     const tokenIds = tokenCount === 0 ? [] : this.hasIds ? newTokenIds(ids, entries, counts) : undefined;
     const hasAllIds = ids.length === total && before > 0;
     const isWholeList = hasAllIds && total > before;
-    if (tokenCount < 0 || (tokenCount > 0 && this.hasIds && tokenIds === undefined)) {
+    const hasTooManyIds = ids.length > total;
+    if (tokenCount < 0 || hasTooManyIds || (tokenCount > 0 && this.hasIds && tokenIds === undefined)) {
       return refuse(
         step,
         tokenCount,

@@ -25,6 +25,8 @@ export interface StreamCall {
   body: unknown;
   headers: Record<string, string>;
   reader: ChunkReader;
+  /** Leaves out what nobody reads of an event, before it is parsed. */
+  shorten?: (event: string) => string;
   resumedBy?: GenerationResult['resumedBy'];
   /** Set if the engine was asked to send the stop text that ends the response. */
   stop?: IncludedStop;
@@ -61,6 +63,7 @@ export async function streamGeneration(
   const parser = new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES);
   const { reader } = call;
   const opaque = opaqueField === undefined ? undefined : new OpaqueField(opaqueField);
+  const isCollected = (call.interval ?? 1) > 1;
   const meter = new PaceMeter(call.memory, call.interval);
   let isDone = false;
   let isReading = false;
@@ -72,7 +75,7 @@ export async function streamGeneration(
         isDone = true;
         continue;
       }
-      const step = reader.readRepeated?.(data) ?? reader.read(eventObject(http, data), data);
+      const step = reader.readRepeated?.(data) ?? reader.read(eventObject(http, call.shorten?.(data) ?? data), data);
       opaque?.restore(step);
       silence.heard(tokens.take(step));
     }
@@ -82,7 +85,8 @@ export async function streamGeneration(
   const beganAt = performance.now();
   const urgency = (): Urgency => {
     if (tokens.isEmpty || signal?.aborted || readsAtOnce?.()) return 'urgent';
-    return performance.now() - beganAt > LONG_MS ? 'long' : 'usual';
+    // Events of several tokens are rare, so a connection that waits would collect none.
+    return !isCollected && performance.now() - beganAt > LONG_MS ? 'long' : 'usual';
   };
   const stream = http.stream((chunk) => batch.add(chunk, urgency()));
   const stop = (reason: unknown): void => stream.abort(reason);
@@ -127,7 +131,7 @@ export async function streamGeneration(
   };
   try {
     try {
-      await http.receive(stream, call.path, call.body, call.headers);
+      await http.receive(stream, call.path, call.body, call.headers, isCollected);
     } finally {
       // Chunks that have arrived are read first: they may have the error because of which the engine closed the
       // connection.

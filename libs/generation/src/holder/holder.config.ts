@@ -46,7 +46,11 @@ export function withLeases<Base extends ConfigClass>(base: Base, app: string) {
     @Env('ENGINE_FIRST_TOKEN_TIMEOUT_MS', 'maximum wait for the first token', { min: 10 })
     engineFirstTokenTimeoutMs: number = 1_800_000;
 
-    @Env('ENGINE_MAX_STREAMS', 'maximum streams of this process to one engine; more wait', { min: 1 })
+    @Env(
+      'ENGINE_MAX_STREAMS',
+      'maximum streams of this process to one engine, of single tokens and of several in an event each; more wait',
+      { min: 1 },
+    )
     engineMaxStreams: number = 4_096;
 
     @Env(

@@ -8,6 +8,7 @@ import {
   type ReleaseReply,
 } from '@broomwagon/contracts';
 import { tracing } from '@broomwagon/messaging';
+import { Gatherer } from '../holder/gatherer';
 import { type AcquireLimits, type Lease, LeaseCalls, type LeaseItem } from './lease-calls';
 import type { WorkerEpoch } from './leased-call';
 
@@ -47,8 +48,8 @@ interface Release extends Call<ReleaseItem, ReleaseReply> {
  */
 @Injectable()
 export class GatheredLeaseCalls extends LeaseCalls {
-  private readonly acquires = new Turn<Acquire>((calls) => void this.acquireMany(calls));
-  private readonly releases = new Turn<Release>((calls) => void this.releaseMany(calls));
+  private readonly acquires = new Gatherer<Acquire>(LIMITS.acquiresPerCall, (calls) => void this.acquireMany(calls));
+  private readonly releases = new Gatherer<Release>(LIMITS.acquiresPerCall, (calls) => void this.releaseMany(calls));
   private singleUntilMs = -Infinity;
 
   override acquire(worker: WorkerEpoch, item: LeaseItem, limits: AcquireLimits): Promise<Lease> {
@@ -117,21 +118,4 @@ export class GatheredLeaseCalls extends LeaseCalls {
 
 function isOfMessage(error: unknown): boolean {
   return OF_MESSAGE.some((code) => isBroomwagonError(error, code));
-}
-
-class Turn<Item> {
-  private calls: Item[] = [];
-
-  constructor(private readonly send: (calls: Item[]) => void) {}
-
-  add(call: Item): void {
-    if (this.calls.push(call) === 1) setImmediate(() => this.sendAll());
-    if (this.calls.length === LIMITS.acquiresPerCall) this.sendAll();
-  }
-
-  private sendAll(): void {
-    const { calls } = this;
-    this.calls = [];
-    if (calls.length > 0) this.send(calls);
-  }
 }

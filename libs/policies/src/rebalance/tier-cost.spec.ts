@@ -168,17 +168,18 @@ describe('planTierCost', () => {
     }
   });
 
-  it('reaches the tier of the optimum in which no server gives and takes, at its cost within 5 %', () => {
+  it('reaches the tier of the optimum in which no server gives and takes, at its cost within 5 %, or a lower one', () => {
     const tiers = [4, 3, 2, 1];
     fc.assert(
       fc.property(smallFleet, (servers) => {
         const best = optimum(servers, tiers, options, 'give-or-take');
         const made = plan(servers, { ...EAGER, tiers });
         const cost = made.moves.reduce((sum, move) => sum + move.costSeconds, 0);
-        expect(made.tierAfter).toBe(best.tier);
-        expect(cost).toBeLessThanOrEqual(best.costSeconds * 1.05 + 1e-9);
-        // The optimum of all placements is lower only where a server must give in order to take: see README.md.
-        expect(optimum(servers, tiers, options, 'any').tier).toBeLessThanOrEqual(best.tier);
+        // A server that gives a waiting request may take others: the plan is lower then, as the optimum of all
+        // placements is (README.md).
+        expect(made.tierAfter).toBeLessThanOrEqual(best.tier);
+        expect(made.tierAfter).toBeGreaterThanOrEqual(optimum(servers, tiers, options, 'any').tier);
+        if (made.tierAfter === best.tier) expect(cost).toBeLessThanOrEqual(best.costSeconds * 1.05 + 1e-9);
       }),
       { numRuns: RUNS },
     );

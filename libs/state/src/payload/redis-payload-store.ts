@@ -107,13 +107,15 @@ export class RedisPayloadStore extends PayloadStore {
   protected async find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined> {
     const key = `${this.scripts.rootKey(toJobKey(payload))}:item:${toItem(payload)}`;
     const fields = ['count', 'bytes', 'at', ...(index === undefined ? [] : [String(index)])];
-    const [[count, bytes, at, chunk], present] = await available(
-      Promise.all([this.redis.hmgetBuffer(key, ...fields), this.redis.hlen(key)]),
-    );
-    if (count == null) return undefined;
+    const [count, bytes, at, chunk] = await available(this.redis.hmgetBuffer(key, ...fields));
+    const chunkCount = Number(count ?? 0);
+    // The first chunk and the header are written together.
+    const present = chunkCount > 1 ? await available(this.redis.hlen(key)) : chunkCount && HEADER_FIELDS + 1;
+    // A payload of several chunks may be removed between the two reads.
+    if (present === 0) return undefined;
     return {
       bytes: Number(bytes),
-      chunkCount: Number(count),
+      chunkCount,
       storedAtMs: Number(at),
       receivedChunks: present - HEADER_FIELDS,
       chunk: chunk ?? undefined,

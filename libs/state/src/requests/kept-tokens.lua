@@ -33,26 +33,29 @@ function KeptTokens.free_unused(tx, request, segments)
 end
 
 -- Makes the tokens of the attempt segments of the sample: `segment` (JSON or nil), or the partial save if it has more
--- tokens. `is_finished`: the sample is finished, and its siblings may become as long.
+-- tokens. `is_finished`: the sample is finished, and its siblings may become as long. Only then a segment without
+-- tokens is kept: it has the text that the segment before it holds back.
 function KeptTokens.keep(tx, request, group, segment, tokens, is_finished)
   local saved = Request.read_saved(tx, request)
   local count = KeptTokens.count_made(request, segment, tokens)
   local made = segment and tokens >= request.savedTokens and { segment } or saved
+  local is_kept = count > 0 or (is_finished and segment)
   request.attemptTokens = count
-  if count > 0 then
+  if is_kept then
     local marked = {}
     for position, one in ipairs(made) do marked[position] = Weights.mark_mixed(tx, request, one) end
     local added = table.concat(marked, ',') .. ']'
     local segments = request.segments == '[]' and '[' .. added or string.sub(request.segments, 1, -2) .. ',' .. added
     Request.set_segments(tx, request, segments, request.tokens + count)
-    KeptTokens.add(tx, request, group, count, cjson.decode(marked[1]).weightVersion, is_finished)
+    local version = count > 0 and cjson.decode(marked[1]).weightVersion or nil
+    KeptTokens.add(tx, request, group, count, version, is_finished)
   elseif is_finished then
     KeptTokens.add(tx, request, group, 0, nil, true)
   end
   if request.savedSegment then Request.forget_saved(tx, request) end
   if segment then table.insert(saved, segment) end
   -- Most attempts end with one segment, which is used, and without a partial save.
-  if not (count > 0 and #saved == 1 and made[1] == saved[1]) then KeptTokens.free_unused(tx, request, saved) end
+  if not (is_kept and #saved == 1 and made[1] == saved[1]) then KeptTokens.free_unused(tx, request, saved) end
   return count
 end
 

@@ -27,6 +27,7 @@ export function repeatAll(last: Chunk, before: Chunk | undefined): Frame[] {
   if (before === undefined) return [{ kind: 'chunk', chunk: last }];
   const whole = before.copy();
   whole.append(last);
+  whole.hasAllTokens = true;
   return [{ kind: 'chunk', chunk: whole }];
 }
 

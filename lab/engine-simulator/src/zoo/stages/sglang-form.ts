@@ -9,7 +9,7 @@ export function sglangForm({ text, ids }: ChunkForm): Stage {
     return (frame) => {
       if (frame.kind !== 'chunk') return send(frame);
       const { chunk } = frame;
-      if (whole === undefined) whole = chunk.copy();
+      if (whole === undefined || chunk.hasAllTokens) whole = chunk.copy();
       else whole.append(chunk);
       if (chunk.wholeLength !== undefined) whole.text = whole.text.slice(0, chunk.wholeLength);
       if (chunk.isWaitingAbort) {
