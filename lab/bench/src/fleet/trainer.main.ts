@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import type { Prompt } from '@broomwagon/contracts';
 import { GroupSubmitter } from '../../../reference-trainer/src/loop/group-submitter';
@@ -39,6 +40,8 @@ const SETTLE_MS = 120_000;
 const SAMPLING = { temperature: 1, logprobs: true };
 const epochs = new Map<string, string>();
 const steps = new Map<string, number>();
+/** Job of the round that a phase has left open: a job whose round was cancelled has trained no step. */
+const opened = new Map<string, string>();
 const operations = new Map<string, Operations>();
 let client: TypedClient;
 
@@ -110,7 +113,10 @@ answerParent<TrainerQuestion, TrainerAnswer>(async (question) => {
   if (question.kind === 'train') return train(question);
   if (question.kind === 'connect') {
     client = new TypedClient(new MessagingClient(await connectNats({ url: question.natsUrl })));
-  } else if (question.kind === 'open') await open(question);
-  else await cancel(question.pool, question.job);
+  } else if (question.kind === 'open') {
+    const job = `${question.job}-${randomUUID().slice(0, 8)}`;
+    opened.set(question.job, job);
+    await open({ ...question, job });
+  } else await cancel(question.pool, opened.get(question.job)!);
   return { samples: 0, tokens: 0 };
 });
