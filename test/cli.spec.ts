@@ -72,6 +72,12 @@ describe('servers', () => {
       /^SERVER +STATE +IN FLIGHT .*\ns1 +ready +1\/64 +- +0 .* vllm\ns2 /,
     );
     expect((await cli.json('servers list')).servers).toMatchObject([{ serverId: 's1' }, { serverId: 's2' }]);
+    const { epoch } = await cli.json('servers get s1');
+    const signs = { serverId: 's1', epoch, tokens: 200, silentMs: 0, observedStreamInterval: 1 };
+    const counts = { leaseCount: 2, leaseDigest: 0, attemptCount: 0 };
+    await bench.client.call(bench.pool, 'worker.heartbeat', { ...holder, ...counts, servers: [signs] });
+    expect((await cli.run('servers')).stdout).toMatch(/^s1 .* not as asked: 1 /m);
+    expect(await cli.json('servers get s1')).toMatchObject({ observedStreamInterval: 1 });
     expect((await cli.run('servers get s1')).stdout).toMatch(/^endpoint +http:/m);
     expect(await cli.json('servers get s1')).toMatchObject({ maxInflight: 64 });
     expect(await cli.run('servers get nobody')).toMatchObject({

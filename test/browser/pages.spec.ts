@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { ReplicasReadinessReply } from '@broomwagon/contracts';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -33,6 +34,9 @@ describe('the pages show the data of the API:', () => {
     await show('fleet', 'Fleet');
     for (const id of ['engine-0', 'engine-1', 'engine-2', 'engine-3']) await findRow(id).getByText('ready').waitFor();
     await page.getByText('of 4', { exact: true }).waitFor();
+    await findRow('engine-1').getByText('taken', { exact: true }).waitFor();
+    await reportInterval('engine-1', 1);
+    await findRow('engine-1').getByText('not as asked: 1').waitFor();
     await page.getByLabel('Filter servers by id, address or model').fill('engine-2');
     await expect.poll(() => page.getByRole('row').count()).toBe(2);
     await page.getByLabel('Filter servers by id, address or model').fill('');
@@ -173,6 +177,16 @@ describe('everybody can use the console:', () => {
     await findRow('engine-0').waitFor();
   });
 });
+
+/** Reports mean tokens of an event of a server, as a worker does. */
+async function reportInterval(serverId: string, observedStreamInterval: number): Promise<void> {
+  const workerId = 'observer';
+  const { workerEpoch } = await system.call('worker.register', { workerId, registrationId: randomUUID() });
+  const signs = { serverId, epoch: await readEpoch(serverId), tokens: 1, silentMs: 0, observedStreamInterval };
+  const counts = { leaseCount: 0, leaseDigest: 0, attemptCount: 0 };
+  await system.call('worker.heartbeat', { workerId, workerEpoch, ...counts, servers: [signs] });
+  await system.call('worker.deregister', { workerId, workerEpoch });
+}
 
 async function readEpoch(serverId: string) {
   return (await system.call('server.get', { serverId })).epoch;

@@ -250,6 +250,12 @@ export interface ServerStatus {
   labels?: Labels;
   /** Capabilities of the engine; absent before the first probe. */
   capabilities?: EngineCapabilities;
+  /**
+   * Mean tokens of an event that callers of the server have received, of an engine that takes `stream_interval`
+   * (`capabilities`) and sends less than half or more than twice of what it is asked for: 1 if it ignores the field.
+   * Absent while events come as asked.
+   */
+  observedStreamInterval?: Integer;
   /** Last load report of the engine; absent if the engine reports none. */
   load?: ServerLoadReport;
   /** Start time that the engine reports, by its clock, seconds. A later time shows a restart. */

@@ -50,6 +50,11 @@ export class ServerSigns {
   @IsCounter(0) silentMs!: Integer;
   /** Tokens of the longest prompt among the streams without a token. A long prefill explains a silence. */
   @IsOptional() @IsCounter(0) contextTokens?: Integer;
+  /**
+   * Mean tokens of an event in the last stream since the previous heartbeat that was long enough to tell, if the events
+   * did not come as asked for by `stream_interval`. 0: they came as asked. Absent: no such stream.
+   */
+  @IsOptional() @IsCounter(0) observedStreamInterval?: Integer;
 }
 /** `worker.heartbeat`: renews all leases and attempts of the epoch. FENCED if the epoch has expired. */
 export class WorkerHeartbeatRequest extends WorkerRequest {

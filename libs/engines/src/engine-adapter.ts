@@ -142,8 +142,13 @@ export interface GenerateOptions {
    * the request. Repeat the stop with {@link EngineAdapter.abort}. Must not throw.
    */
   onUnstopped?: () => void;
-  /** Called at the end of a call if the engine sent far more events than it was asked for. Must not throw. */
-  onFineEvents?: () => void;
+  /**
+   * Called at the end of a call that was long enough to tell whether the events came as asked. Must not throw.
+   * @param tokens mean tokens of an event, if they were less than half or more than twice of what the call had asked
+   *   for; 0: the events came as asked
+   * @param interval tokens of an event that the call had asked for
+   */
+  onEventSizes?: (tokens: number, interval: number) => void;
   /**
    * Called before the end of a call with the number of tokens that the engine has generated and that are lost: counted
    * by the engine, or estimated by the pace of a stream that broke. The call that continues the response generates them

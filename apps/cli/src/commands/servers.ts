@@ -139,7 +139,6 @@ export function listServers(session: Session, pool: string): Promise<Schemas['Se
 
 export function serverRow(server: Schemas['ServerStatus']) {
   const { serverId, state, inflight, capacity, maxInflight, load, weightVersion, heartbeatAgeMs, dialect } = server;
-  const { streamInterval } = server.capabilities ?? {};
   return {
     server: serverId,
     state,
@@ -147,9 +146,16 @@ export function serverRow(server: Schemas['ServerStatus']) {
     kv: load?.kvUse === undefined ? undefined : `${Math.round(load.kvUse * 100)} %`,
     weights: weightVersion,
     seen: formatDuration(heartbeatAgeMs),
-    interval: streamInterval === undefined ? undefined : streamInterval ? 'yes' : 'no',
+    interval: formatInterval(server),
     engine: dialect,
   };
+}
+
+/** Whether the engine takes `stream_interval`, and the tokens of its events if they are not as asked. */
+function formatInterval({ capabilities, observedStreamInterval }: Schemas['ServerStatus']): string | undefined {
+  if (observedStreamInterval !== undefined) return `not as asked: ${observedStreamInterval}`;
+  if (capabilities?.streamInterval === undefined) return undefined;
+  return capabilities.streamInterval ? 'yes' : 'no';
 }
 
 async function showChange<Reply extends Changed>(

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { inEngine, inject, selectZoo } from '../../../../lab/engine-simulator/src/test-engine';
-import { expectSame, generate, useGateway } from '../../../../test/system/gateway-bench';
+import { expectSame, generate, LONG, useGateway } from '../../../../test/system/gateway-bench';
 
 /** Heartbeats of the gateway come three times in its time to live. */
-const system = useGateway(2, {
+const system = useGateway(4, {
   registered: 'both',
   gateway: { workerTtlMs: 1_500 },
   balancer: { probeIntervalMs: 100, serverFailedAfterMs: 2_500, serverSilentAfterMs: 1_000 },
@@ -52,4 +52,22 @@ it('cuts no stream of an engine whose health fails while its tokens flow, and gi
   await reply.catch(() => undefined);
   // When no tokens flow, the health of the engine counts.
   await expect.poll(first).toMatchObject({ state: 'failed' });
+});
+
+it.each([
+  ['interval-not-kept', 1, 1],
+  ['whole-at-once', LONG, 0],
+])('marks a server whose events are not as asked, until they are: %s', async (name, tokens, ignored) => {
+  await system.bench.client.call(system.bench.pool, 'server.cordon', { serverId: 's2' });
+  const { url } = system.bench.engine;
+  // A slow engine would be silent for too long.
+  system.bench.engine.setSpeed(20);
+  const observed = async () => (await first()).observedStreamInterval;
+  await selectZoo(url, { entries: [name] });
+  expectSame(await system.gateway.post('/generate', generate(LONG)), await system.uncut(LONG));
+  await expect.poll(observed).toBe(tokens);
+  expect(await system.metric('stream_intervals_ignored_total')).toBe(ignored);
+  await selectZoo(url, { entries: [] });
+  expectSame(await system.gateway.post('/generate', generate(LONG)), await system.uncut(LONG));
+  await expect.poll(observed).toBeUndefined();
 });

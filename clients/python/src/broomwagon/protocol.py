@@ -5391,6 +5391,12 @@ class ServerSigns(TypedDict):
     contextTokens: NotRequired[int]
     """Tokens of the longest prompt among the streams without a token. A long prefill explains a silence."""
 
+    observedStreamInterval: NotRequired[int]
+    """Mean tokens of an event in the last stream since the previous heartbeat that was long enough to
+    tell, if the events did not come as asked for by `stream_interval`. 0: they came as asked. Absent:
+    no such stream.
+    """
+
 
 class ServerStatus(TypedDict):
     """One server."""
@@ -5457,6 +5463,12 @@ class ServerStatus(TypedDict):
 
     capabilities: NotRequired[EngineCapabilities]
     """Capabilities of the engine; absent before the first probe."""
+
+    observedStreamInterval: NotRequired[int]
+    """Mean tokens of an event that callers of the server have received, of an engine that takes
+    `stream_interval` (`capabilities`) and sends less than half or more than twice of what it is asked
+    for: 1 if it ignores the field. Absent while events come as asked.
+    """
 
     load: NotRequired[ServerLoadReport]
     """Last load report of the engine; absent if the engine reports none."""

@@ -52,8 +52,8 @@ interface RankLoad {
 /** SGLang's own server: `/generate` for text and token ids, its OpenAI route for messages. */
 export class SglangAdapter extends HttpEngineAdapter {
   readonly dialect = 'sglang';
-  protected override readonly intervals = new StreamIntervals(this.http, SGLANG_INTERVALS, (signal) =>
-    this.serverInfo(signal).then((info) => info?.version),
+  protected override readonly intervals = new StreamIntervals(this.http, SGLANG_INTERVALS, () =>
+    this.serverInfo().then((info) => info?.version),
   );
   /** Form of the texts in chunks; known after the engine has described itself. */
   private textForm?: TextForm;
@@ -97,7 +97,7 @@ export class SglangAdapter extends HttpEngineAdapter {
         prefixCacheReset: canFlush,
         cacheSalt: typeof info.version === 'string' && isAtLeast(info.version, CACHE_SALT_SINCE),
         tokenize,
-        streamInterval: await this.intervals.isTaken(signal),
+        streamInterval: await this.intervals.isTaken(),
         pauseModes: canPause ? (['abort', 'keep'] satisfies PauseMode[]) : [],
         dataParallelRanks: Math.max(1, firstNumber(info.dp_size) ?? 1),
       },

@@ -68,15 +68,18 @@ describe('whether an engine takes the field', () => {
     expect(await createIntervals(SGLANG_INTERVALS, answer, version).intervals.isTaken()).toBe(taken);
   });
 
-  it('is asked once, and again after an answer that shows nothing', async () => {
-    const known = createIntervals(SGLANG_INTERVALS, REFUSED('temperature'));
-    await known.intervals.isTaken();
-    await known.intervals.isTaken();
-    expect(known.calls).toEqual(['/generate?probe=stream_interval']);
-    const open = createIntervals(VLLM_INTERVALS, NOT_THERE);
-    await open.intervals.isTaken();
-    await open.intervals.isTaken();
-    expect(open.calls).toHaveLength(2);
+  it.each<[string, Said | Error, number]>([
+    ['once', REFUSED('temperature'), 1],
+    ['once, also if its answer shows nothing', REFUSED('Unauthorized', 401), 1],
+    ['again if it did not answer', NOT_THERE, 2],
+    ['again if it cannot serve now', REFUSED('loading', 503), 2],
+  ])('is asked %s', async (_, answer, probes) => {
+    const { calls, intervals } = createIntervals(SGLANG_INTERVALS, answer, '0.5.23');
+    // Calls that start together share one probe.
+    for (let turns = 0; turns < 2; turns += 1) {
+      expect(await Promise.all([intervals.isTaken(), intervals.isTaken()])).toEqual([true, true]);
+    }
+    expect(calls).toEqual(Array(probes).fill('/generate?probe=stream_interval'));
   });
 });
 
@@ -184,36 +187,39 @@ describe('a call that the engine refuses', () => {
   });
 });
 
-describe('an engine that sends more events than it was asked for', () => {
+describe('events of an engine', () => {
   const END: GenerationResult = { text: '', tokenCount: 0, finishReason: 'stop' };
 
-  async function isReported(body: Record<string, unknown>, events: number[]): Promise<boolean> {
-    let reported = false;
+  /** Reports of a call with these events: mean tokens of an event, and the tokens that were asked for. */
+  async function watch(body: Record<string, unknown>, events: number[]): Promise<number[][]> {
     const { intervals } = createIntervals(undefined, NOT_THERE);
-    const received: number[] = [];
+    const [received, reports]: [number[], number[][]] = [[], []];
     const options = {
       onTokens: ({ tokenCount }: { tokenCount: number }) => void received.push(tokenCount),
-      onFineEvents: () => (reported = true),
+      onEventSizes: (...report: number[]) => void reports.push(report),
     };
     await intervals.watch(askedInterval(body), options, ({ onTokens }) => {
       for (const tokenCount of events) onTokens?.({ text: '', tokenCount });
       return Promise.resolve(END);
     });
     expect(received).toEqual(events);
-    return reported;
+    return reports;
   }
 
-  const singles = Array<number>(200).fill(1);
-  it.each<[Record<string, unknown>, number[], boolean]>([
-    [{ stream_interval: 10 }, singles, true],
-    [{ sampling_params: { stream_interval: 10 } }, singles, true],
-    [{ stream_interval: 10 }, [1, ...Array<number>(20).fill(10), 3], false],
-    [{ stream_interval: 10 }, [1, ...Array<number>(4).fill(50), 3], false],
-    [{ stream_interval: 100 }, singles.slice(0, 150), false],
-    [{ stream_interval: 64 }, [500], false],
-    [{}, singles, false],
-    [{ stream_interval: 1 }, singles, false],
-  ])('is reported: %j with events of %j tokens -> %s', async (body, events, reported) => {
-    expect(await isReported(body, events)).toBe(reported);
+  const repeat = (count: number, tokens: number) => Array<number>(count).fill(tokens);
+  it.each<[Record<string, unknown>, number[], number[][]]>([
+    [{ stream_interval: 10 }, repeat(200, 1), [[1, 10]]],
+    [{ sampling_params: { stream_interval: 10 } }, repeat(200, 1), [[1, 10]]],
+    [{ stream_interval: 10 }, repeat(50, 4), [[4, 10]]],
+    [{ stream_interval: 10 }, [1, ...repeat(20, 10), 3], [[0, 10]]],
+    // An engine that is late sends the tokens of two intervals together.
+    [{ stream_interval: 10 }, [1, ...repeat(10, 20), 3], [[0, 10]]],
+    [{ stream_interval: 10 }, [1, ...repeat(4, 50), 3], [[34, 10]]],
+    [{ stream_interval: 64 }, [500], [[500, 64]]],
+    [{ stream_interval: 100 }, repeat(150, 1), []],
+    [{}, repeat(200, 1), []],
+    [{ stream_interval: 1 }, repeat(200, 1), []],
+  ])('are compared with the interval of the call: %j, %j', async (body, events, reports) => {
+    expect(await watch(body, events)).toEqual(reports);
   });
 });

@@ -64,6 +64,8 @@ export function askedInterval({ [INTERVAL_FIELD]: field, sampling_params: sampli
 /** Asks the engine of one adapter for events of several tokens, if it takes the field `stream_interval`. */
 export class StreamIntervals {
   private known?: boolean;
+  /** The probe that runs now: calls that start together share it. */
+  private probing?: Promise<boolean>;
 
   /**
    * @param rules absent: a plain server, which may refuse fields that it does not know; it is not probed
@@ -72,20 +74,29 @@ export class StreamIntervals {
   constructor(
     private readonly http: Pick<EngineHttp, 'call'>,
     private readonly rules?: IntervalRules,
-    private readonly readVersion: (signal?: AbortSignal) => Promise<unknown> = () => Promise.resolve(undefined),
+    private readonly readVersion: () => Promise<unknown> = () => Promise.resolve(undefined),
   ) {}
 
-  /** Whether the engine takes the field: by a request that it refuses, or else by its version. */
-  async isTaken(signal?: AbortSignal): Promise<boolean> {
+  /**
+   * Whether the engine takes the field: by a request that it refuses, or else by its version. An engine that does not
+   * answer now is asked again by the next call.
+   */
+  async isTaken(): Promise<boolean> {
     if (this.known !== undefined || this.rules === undefined) return this.known ?? false;
-    const { path, body, isTaken, since } = this.rules;
+    this.probing ??= this.probe(this.rules).finally(() => (this.probing = undefined));
+    return this.probing;
+  }
+
+  private async probe({ path, body, isTaken, since }: IntervalRules): Promise<boolean> {
     const answer = await this.http
-      .call('POST', path + PROBE_QUERY, body, signal, PROBE_TIMEOUT_MS)
+      .call('POST', path + PROBE_QUERY, body, undefined, PROBE_TIMEOUT_MS)
       .catch(() => undefined);
     this.known ??= answer && isTaken(answer.status, answer.text);
     if (this.known !== undefined) return this.known;
-    const version = await this.readVersion(signal).catch(() => undefined);
-    return typeof version === 'string' && isAtLeast(version, since);
+    const version = await this.readVersion().catch(() => undefined);
+    const isAtVersion = typeof version === 'string' && isAtLeast(version, since);
+    if (answer !== undefined && answer.status < 500 && version !== undefined) this.known ??= isAtVersion;
+    return isAtVersion;
   }
 
   /**
@@ -117,7 +128,7 @@ export class StreamIntervals {
     }
   }
 
-  /** Reads the stream of a call, and reports an engine that sends far more events than it was asked for. */
+  /** Reads the stream of a call, and reports whether its events came as the engine was asked. */
   async watch(
     interval: number,
     options: GenerateOptions,
@@ -132,7 +143,8 @@ export class StreamIntervals {
     try {
       return await read(Object.assign({}, options, { onTokens }));
     } finally {
-      if (sizes.isFinerThan(interval)) options.onFineEvents?.();
+      const tokens = sizes.findOther(interval);
+      if (tokens !== undefined) options.onEventSizes?.(tokens, interval);
     }
   }
 }

@@ -37,7 +37,7 @@ export class VllmAdapter extends HttpEngineAdapter {
   protected override readonly intervals = new StreamIntervals(
     this.http,
     VLLM_INTERVALS,
-    async (signal) => (await this.http.getJson('/version', signal))?.version,
+    async () => (await this.http.getJson('/version'))?.version,
   );
   /** Routes for aborts that this start of the engine has, or may have: each 404 removes one. */
   private abortPaths: readonly string[] = ABORT_PATHS;
@@ -80,7 +80,7 @@ export class VllmAdapter extends HttpEngineAdapter {
         prefixCacheReset: canReset,
         cacheSalt: isAtLeast(about.version, CACHE_SALT_SINCE),
         tokenize,
-        streamInterval: await this.intervals.isTaken(signal),
+        streamInterval: await this.intervals.isTaken(),
         pauseModes: canPause ? [...PAUSE_MODES] : [],
         dataParallelRanks: Math.max(1, metrics.get('vllm:num_requests_running')?.labels.engine?.size ?? 1),
       },

@@ -15,7 +15,7 @@ import { ServerSigns } from './server-signs';
 
 export interface CallOptions extends Omit<
   EngineRunOptions,
-  'stopDeadlineMs' | 'opaqueField' | 'onUncheckedText' | 'onFineEvents'
+  'stopDeadlineMs' | 'opaqueField' | 'onUncheckedText' | 'onEventSizes'
 > {
   /** Routed experts of the response, if they were asked for; the experts of the call are added. */
   experts?: RoutedExperts;
@@ -65,7 +65,10 @@ export class EngineCalls {
         endsAborted,
         opaqueField: experts && EXPERTS_FIELD,
         onUncheckedText: () => this.metrics.uncheckedTexts.inc(),
-        onFineEvents: () => this.noteFineEvents(lease),
+        onEventSizes: (tokens, interval) => {
+          signs.noteInterval(tokens);
+          if (tokens > 0 && tokens < interval) this.noteFineEvents(lease);
+        },
         onTokens: (increment) => {
           signs.receive(increment.tokenCount);
           onTokens?.(increment);

@@ -27,7 +27,7 @@ export interface EngineRunOptions {
   readsAtOnce?: GenerateOptions['readsAtOnce'];
   opaqueField?: GenerateOptions['opaqueField'];
   onUncheckedText?: GenerateOptions['onUncheckedText'];
-  onFineEvents?: GenerateOptions['onFineEvents'];
+  onEventSizes?: GenerateOptions['onEventSizes'];
   /** The stream has ended; the engine may still run the request. Must not throw. */
   onStreamEnd?: () => void | Promise<void>;
   /** A response is not continued after a call that the engine ended by itself. */
@@ -48,7 +48,7 @@ export async function runOnEngine(
   tokens: TokenBuffer,
   options: EngineRunOptions,
 ): Promise<Generated> {
-  const { onTokens, readsAtOnce, opaqueField, onUncheckedText, onFineEvents, onStreamEnd, endsAborted } = options;
+  const { onTokens, readsAtOnce, opaqueField, onUncheckedText, onEventSizes, onStreamEnd, endsAborted } = options;
   const start = tokens.count;
   let result: GenerationResult | undefined;
   let error: Error | undefined;
@@ -61,7 +61,7 @@ export async function runOnEngine(
       readsAtOnce,
       opaqueField,
       onUncheckedText,
-      onFineEvents,
+      onEventSizes,
       onTokens: (increment) => {
         if (tokens.take(increment)) call.stop('cut');
         onTokens?.(increment);

@@ -66,3 +66,12 @@ it('reports all of many servers in turn', () => {
   expect(names).toHaveLength(2 * LIMITS.page);
   expect(new Set(names).size).toBe(LIMITS.page + 1);
 });
+
+it('reports once how the events of the last stream came that tells', () => {
+  const streams = [1, 1, 1].map((contextTokens) => signs.begin(A, contextTokens));
+  for (const [index, tokens] of [1, 7].entries()) streams[index]!.noteInterval(tokens);
+  expect(signs.report()).toMatchObject([{ observedStreamInterval: 7 }]);
+  expect(signs.report()[0]).not.toHaveProperty('observedStreamInterval');
+  streams[2]!.noteInterval(0);
+  expect(signs.report()).toMatchObject([{ observedStreamInterval: 0 }]);
+});

@@ -21,6 +21,8 @@ interface SeenServer {
   gapMs: number;
   /** Tokens since the last report. */
   tokens: number;
+  /** Tokens of an event of the last stream since the last report that tells; see {@link CallSigns.noteInterval}. */
+  observedInterval?: number;
   /** Time in which streams have run since the last token, until `countedAtMs`. */
   silentMs: number;
   countedAtMs: number;
@@ -30,6 +32,8 @@ interface SeenServer {
 export interface CallSigns {
   /** Tokens, or parts of an answer, have arrived. */
   receive(count: number): void;
+  /** @param tokens mean tokens of an event, if they are not as the engine was asked; 0: they are */
+  noteInterval(tokens: number): void;
   /** The stream has ended. */
   end(): void;
 }
@@ -66,6 +70,9 @@ export class ServerSigns {
         stream.events += 1;
         server.tokens += count;
       },
+      noteInterval: (tokens) => {
+        server.observedInterval = tokens;
+      },
       end: () => {
         countSilence(server);
         server.streams.delete(stream);
@@ -80,7 +87,7 @@ export class ServerSigns {
     const known = [...this.servers];
     for (const [name, server] of known) {
       if (reports.length === LIMITS.page) break;
-      const { serverId, epoch, streams, tokens } = server;
+      const { serverId, epoch, streams, tokens, observedInterval } = server;
       const isIdle = streams.size === 0 && tokens === 0;
       if (isIdle && performance.now() - server.countedAtMs < FORGOTTEN_AFTER_MS) continue;
       this.servers.delete(name);
@@ -90,6 +97,7 @@ export class ServerSigns {
       countSilence(server);
       if (tokens > 0) server.silentMs = 0;
       server.tokens = 0;
+      server.observedInterval = undefined;
       const waiting = [...streams].filter(({ events }) => events === 0);
       const gapMs = Math.max(0, ...[...streams].map((stream) => findGapMs(stream) ?? server.gapMs));
       const contextTokens = Math.max(0, ...waiting.map((stream) => stream.contextTokens));
@@ -99,6 +107,7 @@ export class ServerSigns {
         tokens,
         silentMs: Math.max(0, Math.round(server.silentMs - gapMs)),
         ...(contextTokens > 0 && { contextTokens }),
+        ...(observedInterval !== undefined && { observedStreamInterval: observedInterval }),
       });
     }
     return reports;

@@ -99,7 +99,7 @@ export class Heartbeat {
       return await this.controlPlane
         .callWithRetry('worker.heartbeat', { ...body, servers }, options)
         .catch((error: unknown) => {
-          // A load-balancer of the previous release does not know the field `servers`.
+          // A load-balancer of the previous release does not know the field `servers`, or a field of it.
           if (!isBroomwagonError(error, 'VALIDATION_FAILED')) throw error;
           return this.controlPlane.callWithRetry('worker.heartbeat', body, options);
         });

@@ -108,6 +108,7 @@ function Breaker.note_reports(tx, reports, limits, valid_ms)
       if report.tokens > 0 and server.trouble and server.trouble.isSilent then
         Breaker.note_token(tx, Servers.get(tx, id))
       end
+      if report.observedStreamInterval then EngineReport.note_interval(tx, id, report.observedStreamInterval) end
       local after_ms = limits.silentAfterMs
       if after_ms > 0 and report.silentMs >= after_ms and not Signs.is_alive(tx, id, after_ms) then
         redis.call('ZADD', tx.key.silentServers, Format.integer(tx.now + valid_ms), id)

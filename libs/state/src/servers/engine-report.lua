@@ -28,14 +28,21 @@ end
 local function restart_server(tx, server, new_epoch)
   ServerHash.unset(tx, server.id, 'fenced')
   Servers.fail(tx, server, new_epoch)
-  ServerHash.unset(tx, server.id, 'versionBefore', 'engineVersion', 'engineStartedAt', 'capabilities', 'loadRunning',
-    'loadWaiting', 'kvUse', 'kvTokens', 'loadPreemptions', 'loadUncachedTokens', 'loadAtMs')
+  ServerHash.unset(tx, server.id, 'versionBefore', 'engineVersion', 'engineStartedAt', 'capabilities',
+    'observedInterval', 'loadRunning', 'loadWaiting', 'kvUse', 'kvTokens', 'loadPreemptions', 'loadUncachedTokens',
+    'loadAtMs')
   Servers.set_lacks(tx, server.id, '')
   server.lacks = nil
   Models.set(tx, server.id, '')
   -- A new start has filled no cache, and no change of weights has reached the engine.
   ServerHash.change(tx, server.id, { cache = false })
   ServerWeights.set_version(tx, server, 0)
+end
+
+-- Notes the mean tokens of an event that a caller has received, if they are not as the engine was asked; 0: they are.
+function EngineReport.note_interval(tx, id, tokens)
+  if tokens == 0 then return ServerHash.unset(tx, id, 'observedInterval') end
+  ServerHash.set(tx, id, 'observedInterval', tokens)
 end
 
 -- True when both lists are known and have no name in common: another model was loaded.

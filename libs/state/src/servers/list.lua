@@ -25,7 +25,7 @@ return function(tx, args)
       if not server.probed then probe = false end
       local labels, address = Servers.labels_of(tx, server), ServerRecord.address_of(server)
       local report = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion', 'versionBefore',
-        'capabilities', 'models', 'listedAs')
+        'capabilities', 'models', 'listedAs', 'observedInterval')
       table.insert(servers, Reply.object({
         serverId = server.id,
         epoch = server.epoch,
@@ -49,6 +49,7 @@ return function(tx, args)
         engineWeightVersion = tonumber(report[2] or nil),
         unconfirmedWeightVersion = tonumber(report[3] or nil),
         listedAs = report[6] or nil,
+        observedStreamInterval = tonumber(report[7] or nil),
         withheld = server.withheld or nil,
         pendingWeightVersion = ServerWeights.pending_version(tx, server),
         weightsUnknown = ServerWeights.state(tx, server) or nil,

@@ -1,4 +1,4 @@
-import type { Epoch } from '@broomwagon/contracts';
+import type { Epoch, ServerSigns } from '@broomwagon/contracts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openTestStore } from '../routing/routing-store.fixture';
 
@@ -19,11 +19,7 @@ const review = () => test.servers.review(test.pool, LIMITS);
 const probe = async (serverId: string) => (await test.servers.recordProbes(test.pool, [serverId])).states[serverId];
 
 /** Sends a heartbeat with the tokens that calls of a worker get from a server. */
-async function report(
-  serverId: string,
-  signs: { silentMs: number; tokens?: number; contextTokens?: number; epoch?: Epoch },
-  holder = worker,
-) {
+async function report(serverId: string, signs: Partial<ServerSigns> & { silentMs: number }, holder = worker) {
   const { epoch } = await status(serverId);
   await test.workers.heartbeat(test.pool, holder, {
     ...PREFILL,
@@ -130,4 +126,24 @@ it('only reports hung servers when too few others would be left', async () => {
   await test.redis.del(`${test.root}:servers:signs`);
   await report('b', { silentMs: 50_000 });
   expect(await hung()).toEqual([['b', false]]);
+});
+
+it('shows that events of a server do not come as asked, until they do or the engine starts again', async () => {
+  const observed = async () => (await status('a')).observedStreamInterval;
+  const { epoch } = await status('a');
+  await report('a', { silentMs: 0, tokens: 200, observedStreamInterval: 1 });
+  await report('a', { silentMs: 0, tokens: 3 });
+  expect(await observed()).toBe(1);
+  await report('a', { silentMs: 0, tokens: 200, observedStreamInterval: 0 });
+  expect(await observed()).toBeUndefined();
+  await report('a', { silentMs: 0, tokens: 200, observedStreamInterval: 500 });
+  expect(await observed()).toBe(500);
+  for (const startedAtSeconds of [1, 2]) {
+    const now = await status('a');
+    await test.servers.update(test.pool, { serverId: 'a', epoch: now.epoch, report: { startedAtSeconds } });
+  }
+  expect(await observed()).toBeUndefined();
+  // A late report is about the start before.
+  await report('a', { silentMs: 0, observedStreamInterval: 1, epoch });
+  expect(await observed()).toBeUndefined();
 });

@@ -65,7 +65,7 @@ export function ServerTable({ servers, isLoading, onChange }: ServerTableProps) 
       {
         title: 'Stream interval',
         value: ({ capabilities }) => Number(capabilities?.streamInterval ?? -1),
-        cell: ({ capabilities }) => <Interval isTaken={capabilities?.streamInterval} />,
+        cell: (server) => <Interval server={server} />,
       },
       {
         title: 'Last answer',
@@ -101,14 +101,17 @@ function formatWeights({ weightVersion, engineWeightVersion }: Server): string {
   return isOther ? `${weightVersion} (engine ${engineWeightVersion})` : String(weightVersion);
 }
 
-/** Whether the engine takes `stream_interval`. Without it, each token costs an event. */
-function Interval({ isTaken }: { isTaken?: boolean }) {
-  if (isTaken === undefined) return <Absent />;
-  return isTaken ? (
-    'taken'
-  ) : (
-    <Text span size="xs" c="orange" title="Start the engine with --stream-interval: see docs/engines.md">
-      not taken
+/**
+ * Whether the engine takes `stream_interval`, and the tokens of its events if they are not as asked. Without it, each
+ * token costs an event.
+ */
+function Interval({ server: { capabilities, observedStreamInterval } }: { server: Server }) {
+  const isTaken = capabilities?.streamInterval;
+  if (isTaken === undefined && observedStreamInterval === undefined) return <Absent />;
+  if (isTaken === true && observedStreamInterval === undefined) return 'taken';
+  return (
+    <Text span size="xs" c="orange" title="See docs/engines.md, events of several tokens">
+      {observedStreamInterval === undefined ? 'not taken' : `not as asked: ${observedStreamInterval}`}
     </Text>
   );
 }

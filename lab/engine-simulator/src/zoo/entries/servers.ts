@@ -122,6 +122,19 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     server: { intervalRule: 'ignored' },
   },
   {
+    name: 'interval-not-kept',
+    dialects: OWN,
+    behaviour: 'takes the field `stream_interval`, and sends single tokens all the same',
+    source: 'servers and proxies that check the fields of an engine and cut its events up',
+    release: 'none known',
+    broomwagon: 'takes single tokens, and marks the server (`observedStreamInterval`)',
+    test: 'apps/gateway/src/core/signs.spec.ts',
+    prepare: (call) => {
+      call.streamInterval = undefined;
+    },
+    server: {},
+  },
+  {
     name: 'interval-refused',
     dialects: OWN,
     behaviour: 'refuses requests with the field `stream_interval` with 400',
