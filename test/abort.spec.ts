@@ -281,7 +281,7 @@ describe('a stream that the worker gives up on', () => {
       inEngine.push(bench.engineState().then((state) => liveRows(state).some((row) => row.id === id)));
     });
     await bench.submit(1, 1);
-    await bench.startWorker({ engineStallTimeoutMs: 200, engineFailurePauseMs: 0 });
+    await bench.startWorker({ engineStallTimeoutMs: 200, engineFailurePauseMs: 0, streamInterval: 1 });
     await expect.poll(() => inEngine.length).toBe(1);
     expect(await Promise.all(inEngine)).toEqual([false]);
     // The request is resumed from its tokens.

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { fetchState, selectZoo } from '../../../../lab/engine-simulator/src/test-engine';
-import { useGateway } from '../../../../test/system/gateway-bench';
+import { fetchState, inject, selectZoo } from '../../../../lab/engine-simulator/src/test-engine';
+import { Gateway, parseEvents, type Reply } from '../../../../test/system/gateway';
+import { generate, LONG, useGateway } from '../../../../test/system/gateway-bench';
 
 const HEADER = 'x-broomwagon-stream-interval';
 const TOKENS = 24;
@@ -130,5 +131,27 @@ describe('sglang', () => {
       const { param } = (answer as { error: { param: string } }).error;
       expect(param).toBe('sampling_params.stream_interval');
     }
+  });
+});
+
+describe('a call that continues a stream after the death of its engine', () => {
+  const system = useGateway(2);
+
+  it.each([
+    ['asks for the interval once the stream is old enough', 1, 64],
+    ['asks for single tokens before', 120_000, 1],
+  ])('%s', async (_, streamBurstsAfterMs, interval) => {
+    const { prefix, pool, engine } = system.bench;
+    const gateway = await Gateway.start(prefix, pool, { streamBurstsAfterMs });
+    await inject(engine.url, { kind: 'stall', afterTokens: 6 });
+    const reply = gateway.post('/generate', generate(LONG, { stream: true }));
+    await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(6);
+    expect((await fetchState(engine.url)).table[0]!.streamInterval).toBe(1);
+    await system.registerSecond();
+    await engine.close();
+    const events = parseEvents((await reply).body) as Reply['body'][];
+    expect((await fetchState(system.second.url)).table[0]!.streamInterval).toBe(interval);
+    expect(events.at(-2).output_ids).toEqual((await system.uncut(LONG)).body.output_ids);
+    await gateway.close();
   });
 });

@@ -58,7 +58,7 @@ export function withLeases<Base extends ConfigClass>(base: Base, app: string) {
       'tokens of one event that engines are asked for, unless a client reads the stream or the pool has a setting',
       { min: 1, max: LIMITS.maxTokens },
     )
-    streamInterval: number = 1;
+    streamInterval: number = 64;
 
     @Env('DRAIN_MS', 'how long requests continue during a shutdown', { min: 0 })
     drainMs: number = 5_000;
