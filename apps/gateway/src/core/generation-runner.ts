@@ -41,6 +41,8 @@ import type { GenerationEnd } from './response-parts';
 import { ResumePacer } from './resume-pacer';
 
 const TRANSFER_DEADLINE_MS = 5_000;
+/** Maximum time for which a continued call delays later ones: an engine prefills 100,000 tokens in less. */
+const RESUME_PLACE_MS = 10_000;
 /** Maximum time that a failed call waits to learn whether most servers fail. */
 const RELEASE_WAIT_MS = 1_000;
 /** Refusals of a move after which the lease is still on its server. */
@@ -64,6 +66,7 @@ export class GenerationRunner {
   private readonly pacer = new ResumePacer(
     this.config.maxStartingResumes,
     this.config.engineFirstTokenTimeoutMs,
+    RESUME_PLACE_MS,
     (waiting) => this.metrics.resumesWaiting.set(waiting),
   );
 

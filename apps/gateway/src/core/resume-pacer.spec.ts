@@ -3,8 +3,8 @@ import { ResumePacer } from './resume-pacer';
 
 const running = () => new AbortController().signal;
 let waiting = 0;
-const createPacer = (limit: number, deadlineMs = 600_000) =>
-  new ResumePacer(limit, deadlineMs, (count) => (waiting = count));
+const createPacer = (limit: number, deadlineMs = 600_000, placeMs = 600_000) =>
+  new ResumePacer(limit, deadlineMs, placeMs, (count) => (waiting = count));
 
 it('lets a limited number of calls of an engine begin, and the next one when a call has left', async () => {
   const pacer = createPacer(2);
@@ -51,7 +51,10 @@ it('lets a call begin at the deadline, which takes no place of waiting calls', a
     const late = pacer.enter('a', running());
     await vi.advanceTimersByTimeAsync(500);
     const begun: string[] = [];
-    const next = pacer.enter('a', running()).then(() => begun.push('next'));
+    const next = pacer.enter('a', running()).then((leaveNext) => {
+      begun.push('next');
+      return leaveNext;
+    });
     await vi.advanceTimersByTimeAsync(499);
     expect(waiting).toBe(2);
     await vi.advanceTimersByTimeAsync(1);
@@ -60,8 +63,31 @@ it('lets a call begin at the deadline, which takes no place of waiting calls', a
     // Other specs in this process may have timers too.
     const timers = vi.getTimerCount();
     leave();
+    (await next)();
+    expect([waiting, vi.getTimerCount()]).toEqual([0, timers - 2]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it('lets the next call begin when a call has had no token for too long', async () => {
+  vi.useFakeTimers();
+  try {
+    const pacer = createPacer(1, 600_000, 1_000);
+    const leave = await pacer.enter('a', running());
+    const next = pacer.enter('a', running());
+    await vi.advanceTimersByTimeAsync(999);
+    expect(waiting).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
     await next;
-    expect([waiting, vi.getTimerCount()]).toEqual([0, timers - 1]);
+    // The first call has no place any more.
+    leave();
+    const last = pacer.enter('a', running());
+    await vi.advanceTimersByTimeAsync(999);
+    expect(waiting).toBe(1);
+    (await next)();
+    await last;
+    expect(waiting).toBe(0);
   } finally {
     vi.useRealTimers();
   }

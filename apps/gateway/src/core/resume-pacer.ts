@@ -18,11 +18,13 @@ export class ResumePacer {
   /**
    * @param deadlineMs a call that has waited for this time begins beyond the limit: the calls before it may be on an
    * engine that is paused
+   * @param placeMs a call that has had no token for this time leaves: its engine may send all tokens at the end
    * @param onWaiting gets the number of calls that wait to begin, after each change
    */
   constructor(
     private readonly limit: number,
     private readonly deadlineMs: number,
+    private readonly placeMs: number,
     private readonly onWaiting: (waiting: number) => void,
   ) {}
 
@@ -55,9 +57,10 @@ export class ResumePacer {
 
   private leaving(engine: string): () => void {
     let hasLeft = false;
-    return () => {
+    const leave = (): void => {
       if (hasLeft) return;
       hasLeft = true;
+      clearTimeout(timer);
       const entry = this.engines.get(engine)!;
       const [next] = entry.waiting;
       if (next !== undefined) {
@@ -69,5 +72,7 @@ export class ResumePacer {
         if (entry.starting === 0) this.engines.delete(engine);
       }
     };
+    const timer = setTimeout(leave, this.placeMs).unref();
+    return leave;
   }
 }
