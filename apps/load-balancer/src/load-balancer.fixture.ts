@@ -52,6 +52,7 @@ export async function openLoadBalancers(count: number, env: Record<string, strin
     client,
     engine,
     replicas,
+    redis,
     start,
     /** Switches to a new pool. */
     nextPool() {

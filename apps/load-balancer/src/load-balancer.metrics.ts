@@ -94,6 +94,19 @@ export class LoadBalancerMetrics {
       'sessions_evicted',
       'Idle sessions forgotten so far, by age or because the limit was reached',
     ),
+    pausedSessions: this.ofPools(
+      'paused_sessions',
+      'Sessions whose context was given up for lack of KV memory, until their next turn is admitted',
+    ),
+    sessionPauses: this.ofPools('session_pauses', 'Pauses of sessions so far, for lack of KV memory'),
+    pausedSessionWaiters: this.ofPools(
+      'paused_session_waiters',
+      'Turns of paused sessions that wait for KV memory; each waits for at most pausedSessionWaitMs',
+    ),
+    newSessionWaiters: this.ofPools(
+      'new_session_waiters',
+      'Acquires of new sessions that wait for KV memory; always above 0: the fleet has less memory than the sessions',
+    ),
     workers: this.ofPools('workers', 'Live workers'),
     servers: this.ofPools('servers', 'Registered servers'),
     readyServers: this.ofPools('ready_servers', 'Servers that take leases; 0: no request can run'),

@@ -21,6 +21,7 @@ import { ProbeService } from './servers/probe.service';
 import { ServerController } from './servers/server.controller';
 import { ServersService } from './servers/servers.service';
 import { SleepingProbes } from './servers/sleeping-probes';
+import { SessionOutlookService } from './upkeep/session-outlook.service';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkerController } from './workers/worker.controller';
@@ -54,6 +55,7 @@ import { WorkerController } from './workers/worker.controller';
     ServersService,
     SleepingProbes,
     SweepService,
+    SessionOutlookService,
     EngineRecordsService,
     ProbeService,
     EnginePausesService,

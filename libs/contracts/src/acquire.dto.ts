@@ -15,6 +15,11 @@ export class AcquireItem {
   @IsOptional() @IsAttempt() attempt?: AttemptId;
   /** Session: turns of one session stay on one server. */
   @IsOptional() @IsCorrelationId() sessionId?: string;
+  /**
+   * Session that has started this session as a subagent; only with `sessionAdmission`. The parent of the first acquire
+   * stays: SESSION_CONFLICT for another one, and for a circle of parents.
+   */
+  @IsOptional() @IsCorrelationId() parentSessionId?: string;
   /** Group of the request, for spread or affinity. */
   @IsOptional() @IsId({}, MAX_COMPOSED_ID_BYTES) groupId?: string;
   /**

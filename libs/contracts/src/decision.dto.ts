@@ -20,6 +20,8 @@ export const DECISION_BRANCHES = [
   'bound',
   'bound-unavailable',
   'transferred',
+  'resumed',
+  'admitted',
   'waited',
   'repeated',
 ] as const;
@@ -68,6 +70,10 @@ export interface SnapshotServer extends Pick<ServerStatus, 'serverId' | 'weight'
    * `least-tokens`.
    */
   tokens?: Integer;
+  /**
+   * Thousandths of the KV memory that contexts of sessions and part of their expected growth use; only for `least-kv`.
+   */
+  kvShare?: Integer;
   /** Number of bound sessions and of leases without a session; only for `least-sessions`. */
   sessions?: Integer;
   /** Next turn of the server; only for `round-robin`. */

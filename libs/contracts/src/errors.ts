@@ -72,6 +72,9 @@ export const ERROR_CODES = {
     503,
   ),
   NO_CAPABLE_SERVER: final('No engine of the pool has the required capabilities.'),
+  SESSION_CONFLICT: final(
+    'The session has another parent, or is an ancestor of the named parent; name the parent of its first acquire.',
+  ),
   SESSION_NOT_FOUND: final('No session of this key is recorded under this id; POST /sessions begins one.'),
   SERVER_NOT_FOUND: final('No such server in the pool.'),
   WORKER_NOT_FOUND: final('No worker with this id is registered in the pool; register it.'),
@@ -164,6 +167,8 @@ export const UNSERVED_REASONS = [
   'servers-full',
   /** SERVERS_FULL, WAIT_TIMEOUT: the pool has `poolMaxInflight` leases. */
   'pool-full',
+  /** SERVERS_FULL, WAIT_TIMEOUT: the contexts of other sessions fill the KV memory, see `sessionAdmission`. */
+  'kv-full',
   /** POOL_PAUSED: after `pool.pause`. */
   'paused',
   /** POOL_PAUSED: the weights of the pool are being changed. */

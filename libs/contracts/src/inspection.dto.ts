@@ -218,6 +218,12 @@ export interface SessionStatus {
   leases: Integer;
   /** Data-parallel rank of the session on this server. */
   dpRank?: Integer;
+  /** Tokens of its context after its last call; only with `sessionAdmission`, as all fields below. */
+  contextTokens?: Integer;
+  /** Session that has started it as a subagent. */
+  parentSessionId?: string;
+  /** True while its context counts on no server; its next turn is admitted again. */
+  paused?: boolean;
 }
 export interface ListSessionsReply extends PageReply {
   /** The sessions of the page, unordered. */

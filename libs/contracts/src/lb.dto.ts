@@ -173,6 +173,14 @@ export interface LoadBalancerStatus {
   sessions: Integer;
   /** Idle sessions forgotten so far, by age or because the limit was reached. */
   sessionsEvicted: Integer;
+  /** Sessions that are paused for lack of KV memory; only with `sessionAdmission`, as the next three. */
+  pausedSessions: Integer;
+  /** Pauses of sessions so far. */
+  sessionPauses: Integer;
+  /** Acquires of paused sessions that wait for KV memory. */
+  pausedSessionWaiters: Integer;
+  /** Acquires of new sessions that wait for KV memory. */
+  newSessionWaiters: Integer;
   /** Choices so far that examined more than 128 servers. */
   slowScans: Integer;
   /** Acquires that wait for room. */

@@ -8,6 +8,7 @@ export const ROUTING_POLICIES = [
   'least-inflight',
   'least-tokens',
   'least-sessions',
+  'least-kv',
   'round-robin',
   'consistent-hash',
   'random',
@@ -19,6 +20,10 @@ export type RoutingPolicy = (typeof ROUTING_POLICIES)[number];
 export const GROUP_PLACEMENTS = ['group-spread', 'group-affinity', 'auto'] as const;
 /** How the samples of a group are placed. */
 export type GroupPlacement = (typeof GROUP_PLACEMENTS)[number];
+
+export const SESSION_ADMISSIONS = ['off', 'kv'] as const;
+/** How turns of sessions are admitted. */
+export type SessionAdmission = (typeof SESSION_ADMISSIONS)[number];
 
 const MAX_MARGIN = 1_000_000;
 
@@ -61,6 +66,15 @@ export class PoolSettings {
   @IsOptional() @IsWithin(1_000, 2_592_000_000) sessionIdleMs?: Integer;
   /** Maximum sessions. When there are more, the session that was idle longest is forgotten. Default 200,000. */
   @IsOptional() @IsWithin(1, 10_000_000) maxSessions?: Integer;
+  /**
+   * `kv`: sessions are admitted at turn boundaries by the KV memory that their contexts need; also sets the policy
+   * `least-kv` if the pool has no policy. Default `off`.
+   */
+  @IsOptional() @IsIn(SESSION_ADMISSIONS) sessionAdmission?: SessionAdmission;
+  /** KV memory of a server whose engine reports none, tokens. Unset = such a server takes all sessions. */
+  @IsOptional() @IsWithin(1, LIMITS.integer) sessionKvTokens?: Integer;
+  /** A paused session whose turn has waited for this time goes on whatever the KV memory. Default 600,000. */
+  @IsOptional() @IsWithin(1_000, 86_400_000) pausedSessionWaitMs?: Integer;
   /** Every n-th decision is stored with its full snapshot. Default 1,000. */
   @IsOptional() @IsWithin(1, 1_000_000_000) decisionSampleEvery?: Integer;
   /** Maximum leases of the whole pool. Unset = the sum over all servers. */
@@ -100,6 +114,9 @@ export const POOL_SETTING_NAMES = [
   'groupSpreadAboveKvUse',
   'sessionIdleMs',
   'maxSessions',
+  'sessionAdmission',
+  'sessionKvTokens',
+  'pausedSessionWaitMs',
   'decisionSampleEvery',
   'poolMaxInflight',
   'requiredWeightVersion',

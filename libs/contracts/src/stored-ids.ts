@@ -49,7 +49,7 @@ const PLAIN = new Set(
     'excludeServers avoidServers tag saving restoring unknown dropped notQueued missing extra different unproven'
   ).split(' '),
 );
-const COMPOSED = new Set(['requestId', 'requestIds', 'leaseId', 'sessionId', 'promptId', 'id']);
+const COMPOSED = new Set(['requestId', 'requestIds', 'leaseId', 'sessionId', 'parentSessionId', 'promptId', 'id']);
 /** Fields with texts for people, which may contain ids. */
 const MESSAGES = new Set(['message']);
 /** Fields with an object that has ids as names. */

@@ -7,6 +7,7 @@ export * from './over-provision/round-time';
 export * from './rebalance';
 export * from './rounds';
 export * from './routing';
+export * from './sessions';
 export * from './streams';
 export {
   areEqual,

@@ -69,8 +69,10 @@ export class LbController {
   }
 
   @Operation('lb.finish-session')
-  finishSession(body: FinishSessionRequest, { pool }: MessageContext) {
-    return this.sessions.finish(pool, body);
+  async finishSession(body: FinishSessionRequest, { pool }: MessageContext) {
+    const { finished, ...waiting } = await this.sessions.finish(pool, body);
+    this.waiters.sendAll(pool, waiting);
+    return { finished };
   }
 
   @Operation('lb.clear-sessions')

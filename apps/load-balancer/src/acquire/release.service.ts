@@ -77,10 +77,10 @@ const COUNTED: Record<ReleaseOutcome, ReleaseEntry['outcome']> = {
 
 /** The release in its stored form; undefined for a lease id that Broomwagon cannot have assigned. */
 function toReleaseEntry(
-  { leaseId, acquireId, outcome, retryAfterMs }: ReleaseItem,
+  { leaseId, acquireId, outcome, retryAfterMs, tokens }: ReleaseItem,
   path: string,
 ): ReleaseEntry | undefined {
-  const counted = COUNTED[outcome] && { outcome: COUNTED[outcome], retryAfterMs };
+  const counted = { tokens, ...(COUNTED[outcome] && { outcome: COUNTED[outcome], retryAfterMs }) };
   const lease = leaseId === undefined ? undefined : parseLeaseId(leaseId);
   if (leaseId !== undefined) return lease && { ...lease, ...counted };
   if (acquireId !== undefined) return { acquireId, ...counted };

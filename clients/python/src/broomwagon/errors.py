@@ -189,6 +189,14 @@ class NoCapableServer(BroomwagonError):
     code = "NO_CAPABLE_SERVER"
 
 
+class SessionConflict(BroomwagonError):
+    """The session has another parent, or is an ancestor of the named parent; name the parent of its first
+    acquire.
+    """
+
+    code = "SESSION_CONFLICT"
+
+
 class SessionNotFound(BroomwagonError):
     """No session of this key is recorded under this id; POST /sessions begins one."""
 
@@ -524,6 +532,7 @@ BY_CODE: dict[str, type[BroomwagonError]] = {
     "POOL_NOT_FOUND": PoolNotFound,
     "POOL_PAUSED": PoolPaused,
     "NO_CAPABLE_SERVER": NoCapableServer,
+    "SESSION_CONFLICT": SessionConflict,
     "SESSION_NOT_FOUND": SessionNotFound,
     "SERVER_NOT_FOUND": ServerNotFound,
     "WORKER_NOT_FOUND": WorkerNotFound,

@@ -195,6 +195,11 @@ class AcquireItem(TypedDict):
     sessionId: NotRequired[str]
     """Session: turns of one session stay on one server."""
 
+    parentSessionId: NotRequired[str]
+    """Session that has started this session as a subagent; only with `sessionAdmission`. The parent of the
+    first acquire stays: SESSION_CONFLICT for another one, and for a circle of parents.
+    """
+
     groupId: NotRequired[str]
     """Group of the request, for spread or affinity."""
 
@@ -301,6 +306,11 @@ class AcquireRequest(TypedDict):
 
     sessionId: NotRequired[str]
     """Session: turns of one session stay on one server."""
+
+    parentSessionId: NotRequired[str]
+    """Session that has started this session as a subagent; only with `sessionAdmission`. The parent of the
+    first acquire stays: SESSION_CONFLICT for another one, and for a circle of parents.
+    """
 
     groupId: NotRequired[str]
     """Group of the request, for spread or affinity."""
@@ -1077,6 +1087,19 @@ class ConfigurePoolRequest(TypedDict):
     200,000.
     """
 
+    sessionAdmission: NotRequired[SessionAdmission]
+    """`kv`: sessions are admitted at turn boundaries by the KV memory that their contexts need; also sets
+    the policy `least-kv` if the pool has no policy. Default `off`.
+    """
+
+    sessionKvTokens: NotRequired[int]
+    """KV memory of a server whose engine reports none, tokens. Unset = such a server takes all sessions."""
+
+    pausedSessionWaitMs: NotRequired[int]
+    """A paused session whose turn has waited for this time goes on whatever the KV memory. Default
+    600,000.
+    """
+
     decisionSampleEvery: NotRequired[int]
     """Every n-th decision is stored with its full snapshot. Default 1,000."""
 
@@ -1275,6 +1298,11 @@ class DecisionSnapshotRequest(TypedDict):
 
     sessionId: NotRequired[str]
     """Session: turns of one session stay on one server."""
+
+    parentSessionId: NotRequired[str]
+    """Session that has started this session as a subagent; only with `sessionAdmission`. The parent of the
+    first acquire stays: SESSION_CONFLICT for another one, and for a circle of parents.
+    """
 
     groupId: NotRequired[str]
     """Group of the request, for spread or affinity."""
@@ -2786,6 +2814,18 @@ class LoadBalancerStatus(TypedDict):
     sessionsEvicted: int
     """Idle sessions forgotten so far, by age or because the limit was reached."""
 
+    pausedSessions: int
+    """Sessions that are paused for lack of KV memory; only with `sessionAdmission`, as the next three."""
+
+    sessionPauses: int
+    """Pauses of sessions so far."""
+
+    pausedSessionWaiters: int
+    """Acquires of paused sessions that wait for KV memory."""
+
+    newSessionWaiters: int
+    """Acquires of new sessions that wait for KV memory."""
+
     slowScans: int
     """Choices so far that examined more than 128 servers."""
 
@@ -3310,6 +3350,19 @@ class PoolSettings(TypedDict):
     maxSessions: NotRequired[int]
     """Maximum sessions. When there are more, the session that was idle longest is forgotten. Default
     200,000.
+    """
+
+    sessionAdmission: NotRequired[SessionAdmission]
+    """`kv`: sessions are admitted at turn boundaries by the KV memory that their contexts need; also sets
+    the policy `least-kv` if the pool has no policy. Default `off`.
+    """
+
+    sessionKvTokens: NotRequired[int]
+    """KV memory of a server whose engine reports none, tokens. Unset = such a server takes all sessions."""
+
+    pausedSessionWaitMs: NotRequired[int]
+    """A paused session whose turn has waited for this time goes on whatever the KV memory. Default
+    600,000.
     """
 
     decisionSampleEvery: NotRequired[int]
@@ -5542,6 +5595,15 @@ class SessionStatus(TypedDict):
     dpRank: NotRequired[int]
     """Data-parallel rank of the session on this server."""
 
+    contextTokens: NotRequired[int]
+    """Tokens of its context after its last call; only with `sessionAdmission`, as all fields below."""
+
+    parentSessionId: NotRequired[str]
+    """Session that has started it as a subagent."""
+
+    paused: NotRequired[bool]
+    """True while its context counts on no server; its next turn is admitted again."""
+
 
 class SetLogLevelRequest(TypedDict):
     """`service.log-level`: sets the level of the logs of running services. Each named replica replies."""
@@ -5631,6 +5693,11 @@ class SnapshotServer(TypedDict):
     tokens: NotRequired[int]
     """Context tokens of the leases (at least 256 each) and uncached tokens that the engine reports; only
     for `least-tokens`.
+    """
+
+    kvShare: NotRequired[int]
+    """Thousandths of the KV memory that contexts of sessions and part of their expected growth use; only
+    for `least-kv`.
     """
 
     sessions: NotRequired[int]
@@ -6391,12 +6458,12 @@ ChoiceMode = Literal["fixed", "adaptive"]
 CompletedReason = Literal["accepted", "deadline", "accepted-fewer"]
 ContentPart = dict[str, Any]
 CutSemantics = Literal["keep", "discard"]
-DecisionBranch = Literal["sticky-hit", "sticky-broken", "least-loaded", "tie", "round-robin", "hash", "group-spread", "group-affinity", "bound", "bound-unavailable", "transferred", "waited", "repeated"]
+DecisionBranch = Literal["sticky-hit", "sticky-broken", "least-loaded", "tie", "round-robin", "hash", "group-spread", "group-affinity", "bound", "bound-unavailable", "transferred", "resumed", "admitted", "waited", "repeated"]
 DispatchOrder = Literal["arrival", "longest-first", "probe-first"]
 EngineDialect = Literal["vllm", "sglang", "openai"]
 EngineFeature = Literal["tokenIdsIn", "tokenIdsOut", "logprobs", "abortById", "abortOnDisconnect", "loadReport", "prefixCacheReset", "tokenize"]
 EqualRewards = Literal["keep", "exclude", "replace"]
-ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_ID_TAKEN", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "GROUP_NOT_FOUND", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_BUSY", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "CONTEXT_TOO_LONG", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
+ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_CONFLICT", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_ID_TAKEN", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "GROUP_NOT_FOUND", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_BUSY", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "CONTEXT_TOO_LONG", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
 FailReason = Literal["engine-error", "engine-rejected", "engine-abort", "no-server", "payload", "aborted", "shutdown", "unclaimed", "payload-full", "timeout"]
 GroupPlacement = Literal["group-spread", "group-affinity", "auto"]
 LogLevel = Literal["fatal", "error", "warn", "info", "debug", "trace"]
@@ -6406,15 +6473,16 @@ MoveState = Literal["planned", "sent", "moved", "completed-first", "superseded",
 NoMoveReason = Literal["balanced", "no-room", "held-back", "not-worth-it"]
 PauseMode = Literal["abort", "wait", "keep"]
 PoolEvent = Union["RoundOpenedEvent", "RoundSubmittedEvent", "RoundProgressedEvent", "RoundCompletedEvent", "RoundSettledEvent", "RoundClosedEvent", "RoundCancelledEvent", "RequestFinishedEvent", "AttemptEndedEvent", "RequestAbortedEvent", "RequestLostEvent", "GroupFailedEvent", "GroupDroppedEvent", "LongtailRequeuedEvent", "JobTakenOverEvent", "JobReconciledEvent", "JobSnapshottedEvent", "JobRestoredEvent", "WeightsBegunEvent", "WeightsCommittedEvent", "WeightsRolledBackEvent", "ServerPausedEvent", "ServerResumedEvent", "ServerFencedEvent", "ServerHungEvent", "PoolSetBackEvent"]
-PoolSettingName = Literal["policy", "affinityBreakMargin", "affinityBreakMaxContextTokens", "groupPlacement", "groupAffinityCap", "groupSpreadBelowTokens", "groupSpreadAboveKvUse", "sessionIdleMs", "maxSessions", "decisionSampleEvery", "poolMaxInflight", "requiredWeightVersion", "slowStartMs", "slowStartFraction", "breakerFailures", "breakerOpenMs", "adaptiveConcurrency", "adaptIntervalMs", "streamInterval"]
+PoolSettingName = Literal["policy", "affinityBreakMargin", "affinityBreakMaxContextTokens", "groupPlacement", "groupAffinityCap", "groupSpreadBelowTokens", "groupSpreadAboveKvUse", "sessionIdleMs", "maxSessions", "sessionAdmission", "sessionKvTokens", "pausedSessionWaitMs", "decisionSampleEvery", "poolMaxInflight", "requiredWeightVersion", "slowStartMs", "slowStartFraction", "breakerFailures", "breakerOpenMs", "adaptiveConcurrency", "adaptIntervalMs", "streamInterval"]
 RebalancePolicy = Literal["tier-cost", "tier-min"]
 ReleaseOutcome = Literal["finished", "failed", "rejected", "aborted", "unclaimed", "busy"]
 ReturnReason = Union["FailReason", Literal["worker-lost"], Literal["internal"]]
 RewardOutcome = Literal["kept", "excluded", "replaced"]
 RoundKind = Literal["short", "long"]
 RoundState = Literal["opening", "open", "completed", "closed", "cancelled"]
-RoutingPolicy = Literal["least-inflight", "least-tokens", "least-sessions", "round-robin", "consistent-hash", "random", "power-of-two"]
+RoutingPolicy = Literal["least-inflight", "least-tokens", "least-sessions", "least-kv", "round-robin", "consistent-hash", "random", "power-of-two"]
 ServerState = Literal["pending", "ready", "suspect", "failed", "draining", "removed", "quarantined", "cordoned"]
+SessionAdmission = Literal["off", "kv"]
 TailPolicyName = Literal["wait", "regenerate", "resume", "drip", "fixed-concurrency", "auto"]
 WeightSyncMode = Literal["abort", "wait", "keep"]
 

@@ -88,7 +88,12 @@ export class LeaseAcquirer {
         last = error as Error;
         if (isExpiredEpoch(error)) this.session.fence(call.worker);
         // A single acquire waits for a shorter time than all its repeats together.
-        if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
+        if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) {
+          // A session that waits for KV memory has servers: the deadline is for pools without servers.
+          const { reason } = (error.details ?? {}) as { reason?: string };
+          if (reason === 'kv-full') Object.assign(deadline, this.deadline());
+          continue;
+        }
         // A load-balancer of the previous release does not know the field `avoidServers`.
         if (asked.avoidServers !== undefined && isBroomwagonError(error, 'VALIDATION_FAILED')) {
           asked = { ...request, avoidServers: undefined };

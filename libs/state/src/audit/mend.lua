@@ -33,6 +33,7 @@ return function(tx, args)
       RequestLeases.remove(one, request_id, acquire_id)
     end
   end
+  function STEPS.residency(one, id, epoch, tokens, growth) Residency.set_sums(one, id, epoch, tokens, growth) end
   function STEPS.park(one, acquire_id) Parked.save(one, Parked.get(one, acquire_id)) end
   function STEPS.session(one, id, leases)
     local binding = Sessions.get(one, id)
@@ -77,6 +78,7 @@ return function(tx, args)
       for _, step in ipairs(item.steps) do STEPS[step[1]](one, unpack(step, 2)) end
       Servers.write_scores(one)
       Loads.save(one)
+      Residency.save(one)
     end
     tx.entries_read = tx.entries_read + one.entries_read
   end

@@ -2,11 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Epoch } from '@broomwagon/contracts';
 import { groupBy } from '../library/lists';
 import { splitOwner, type LeaseView } from './lease-checks';
+import { compareResidency, getEntry, RESIDENT, type ResidencyView } from './residency-checks';
 import { type Discrepancy, type Key, toList, type PoolLook, type Read, type Step } from './pool-look';
 
 const SET_CHECK = /^lease-not-in-set/;
 
-interface SessionView {
+interface SessionView extends ResidencyView {
   packed: string;
   serverId: string;
   epoch: Epoch;
@@ -15,17 +16,26 @@ interface SessionView {
   isIdle: boolean;
 }
 
-/** @returns session ids by the `serverId:epoch` to which they are bound */
-export async function checkSessions(look: PoolLook): Promise<Map<string, Set<string>>> {
+/** Session ids by the `serverId:epoch` to which they are bound, and on which their contexts count. */
+export interface SessionPlaces {
+  bound: Map<string, Set<string>>;
+  resident: Map<string, Set<string>>;
+}
+
+export async function checkSessions(look: PoolLook): Promise<SessionPlaces> {
   const bound = new Map<string, Set<string>>();
+  const resident = new Map<string, Set<string>>();
   await look.checkEach<SessionView>(look.names('sessions', 'HSCAN'), 'session', (where, session) => {
     const { packed: detail, leases } = session;
     if (leases === undefined) return [{ check: 'session-unreadable', where, detail }];
-    getEntry(bound, `${session.serverId}:${session.epoch}`).add(where);
-    if (session.isIdle === leases <= 0) return [];
-    return [{ check: 'session-idle', where, detail, steps: [['session', where, leases]] }];
+    const place = `${session.serverId}:${session.epoch}`;
+    getEntry(bound, place).add(where);
+    if (session.state === RESIDENT) getEntry(resident, place).add(where);
+    const found = compareResidency(where, session);
+    if (session.isIdle === leases <= 0) return found;
+    return [...found, { check: 'session-idle', where, detail, steps: [['session', where, leases]] }];
   });
-  return bound;
+  return { bound, resident };
 }
 
 /** A lease of a server or worker that is read in pages. */
@@ -249,10 +259,4 @@ function compareSession(name: string, where: string, [right, stored]: Pair): Dis
 /** True when the set of this server or worker lacks leases, so that no sum over it is valid. */
 function isSetOff({ findings }: PoolLook, owner: string): boolean {
   return findings.some(({ check, detail, repaired }) => SET_CHECK.test(check) && detail === owner && !repaired);
-}
-
-function getEntry(sets: Map<string, Set<string>>, name: string): Set<string> {
-  const entry = sets.get(name) ?? new Set<string>();
-  sets.set(name, entry);
-  return entry;
 }

@@ -4,6 +4,7 @@
 local Views = {}
 
 local MAX_LEASES = 500 -- leases of a server or worker that one view reads; more are read in pages
+local MAX_RESIDENT = 2000 -- resident sessions of a server that one view reads
 local PAGE = 256
 local WORK = 600 -- entries read by one transition
 function Tx.fields.entries_read() return 0 end
@@ -154,7 +155,37 @@ function VIEWS.session(tx, id)
   local binding = packed and BindingRecord.unpack(packed)
   if not binding then return false end
   binding.packed, binding.isIdle = packed, redis.call('ZSCORE', tx.key.idleSessions, id) ~= false
+  if binding.context then
+    note(tx, 2)
+    binding.isPaused = redis.call('ZSCORE', tx.key.pausedSessions, id) ~= false
+    binding.isAway = redis.call('ZSCORE', tx.key:awaySessions(binding.serverId, binding.epoch), id) ~= false
+  end
   return binding
+end
+
+-- What these sessions hold in the KV memory of a server epoch, and how many sessions of each family are resident there,
+-- as [right, stored]. False for too many sessions.
+function VIEWS.residency(tx, id, epoch, session_ids, family_ids)
+  if #session_ids > MAX_RESIDENT then return false end
+  note(tx, #session_ids + #family_ids)
+  Sessions.read(tx, session_ids)
+  local tokens, growth, families = 0, 0, {}
+  for _, family in ipairs(family_ids) do families[family] = 0 end
+  for _, session_id in ipairs(session_ids) do
+    local binding = Sessions.get(tx, session_id)
+    local is_here = binding and binding.serverId == id and binding.epoch == epoch
+    if is_here and BindingRecord.is_resident(binding) then
+      local count = families[binding.family] or 0
+      tokens = tokens + Residency.own_tokens(binding) + (count == 0 and binding.shared or 0)
+      growth, families[binding.family] = growth + binding.growth, count + 1
+    end
+  end
+  local name = Loads.count_name(id, epoch)
+  for family, right in pairs(families) do
+    families[family] = { right, tonumber(redis.call('HGET', tx.key:sessionFamily(family), name) or nil) or 0 }
+  end
+  local stored = Residency.sums(tx, id, epoch)
+  return { tokens = { tokens, stored.tokens }, growth = { growth, stored.growth }, families = families }
 end
 
 -- A live worker epoch; `sequences`: sequence numbers of its leases, absent when these are too many.

@@ -13,6 +13,8 @@ return function(tx, args)
       table.insert(sessions, {
         sessionId = page[position], serverId = is_bound and binding.serverId or nil,
         serverEpoch = is_bound and binding.epoch or nil, leases = binding.leases, dpRank = binding.dpRank,
+        contextTokens = binding.context, parentSessionId = binding.parent ~= '' and binding.parent or nil,
+        paused = binding.context and not BindingRecord.is_resident(binding) or nil,
       })
     end
   end

@@ -14,7 +14,8 @@ Reply: results     list, in the order of the items; each is one of
                    cacheSalt?, streamInterval?}
 Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a release by this acquireId arrived
   first), ABORTED (an abort arrived first), NO_SERVER_AVAILABLE, SERVERS_FULL, POOL_PAUSED (these three with their
-  reason), NO_CAPABLE_SERVER, MODEL_NOT_FOUND, QUEUE_FULL, VALIDATION_FAILED (another live worker holds the acquireId).
+  reason), SESSION_CONFLICT (the session has another parent, or is its own ancestor), NO_CAPABLE_SERVER,
+  MODEL_NOT_FOUND, QUEUE_FULL, VALIDATION_FAILED (another live worker holds the acquireId).
 A repeat gets the same lease while it lives and 120 s after; the repeat of a parked acquire moves its answer to the new
 replyTo and keeps its place. ]]
 -- The answer to a repeat whose lease lives or was returned lately; false when a new lease must be granted.
@@ -96,6 +97,7 @@ local function acquire(tx, args, item, past, servers)
     if constraint == 'unknown' then return { error = 'MODEL_NOT_FOUND' } end
     if constraint == 'nothing' then item.model = nil end
   end
+  if Admission.has_wrong_parent(tx, item) then return { error = 'SESSION_CONFLICT' } end
   local server, choice = Waiters.place_of(tx, item)
   if server then
     local line = Leases.grant(tx, item, server, choice)

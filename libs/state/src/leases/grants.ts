@@ -73,6 +73,7 @@ const FIELDS: Partial<Record<ErrorCode, string>> = {
   VALIDATION_FAILED: 'acquireId',
   WORKER_NOT_FOUND: 'workerId',
   MODEL_NOT_FOUND: 'model',
+  SESSION_CONFLICT: 'parentSessionId',
 };
 const RETRY_AFTER_MS: Partial<Record<ErrorCode, number>> = {
   NO_SERVER_AVAILABLE: 250,

@@ -31,6 +31,8 @@ export interface ReleaseEntry {
   outcome?: 'finished' | 'failed' | 'busy';
   /** Pause for which a `busy` engine asked, milliseconds; absent if it named none. */
   retryAfterMs?: number;
+  /** Tokens that the call generated. */
+  tokens?: number;
 }
 export interface ReleasedPage extends WaiterAnswers, ReleaseManyReply {
   /** Servers that the breaker made suspect. */

@@ -32,6 +32,7 @@ function Leases.save(tx)
   Servers.write_scores(tx)
   Scores.forget_order(tx)
   Loads.save(tx)
+  Residency.save(tx)
   Decisions.save(tx)
   local sequence = rawget(tx, 'sequence_text')
   if sequence then redis.call('HSET', tx.key.meta, 'leaseSequence', sequence) end
@@ -66,8 +67,9 @@ function Leases.grant(tx, item, server, choice)
   holder.digest = holder.digest + seq
   if item.contextTokens then count_tokens(tx, server.id, server.epoch, item.contextTokens, 1) end
   if item.sessionId then
-    Sessions.bind(tx, item.sessionId, server, item.dpRank)
+    Sessions.bind(tx, item, server)
     Sessions.count(tx, server.id, server.epoch, -1)
+    Admission.relieve(tx, server)
   end
   if item.groupId then
     redis.call('HINCRBY', tx.key:groupLeases(item.groupId), Loads.count_name(server.id, server.epoch), 1)
@@ -87,8 +89,9 @@ function Leases.move_to(tx, server)
   return seq_text
 end
 
--- Takes the lease out of every index. The server's load falls only when the lease is of its current epoch.
-function Leases.give_back(tx, acquire_id, lease)
+-- Takes the lease out of every index. The server's load falls only when the lease is of its current epoch. `tokens`:
+-- tokens that the call generated, if they are known.
+function Leases.give_back(tx, acquire_id, lease, tokens)
   local server = Servers.get(tx, lease.serverId) -- read first: the load is the size of the set of leases
   local is_current = server and server.epoch == lease.serverEpoch
   local holder = Leases.holder(tx, lease.workerId, lease.workerEpoch)
@@ -98,8 +101,9 @@ function Leases.give_back(tx, acquire_id, lease)
   if holder then holder.digest = holder.digest - lease.seq end
   if lease.contextTokens then count_tokens(tx, lease.serverId, lease.serverEpoch, lease.contextTokens, -1) end
   if lease.sessionId then
-    Sessions.unbind(tx, lease.sessionId)
+    Sessions.unbind(tx, lease, tokens)
     Sessions.count(tx, lease.serverId, lease.serverEpoch, 1)
+    if is_current then Admission.relieve(tx, server) end
   end
   if lease.groupId then
     local group, name = tx.key:groupLeases(lease.groupId), Loads.count_name(lease.serverId, lease.serverEpoch)

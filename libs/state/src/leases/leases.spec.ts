@@ -116,8 +116,8 @@ it('forgets finished and idle sessions, never one with leases', async () => {
   const { acquireId } = await test.acquire(worker, { sessionId: 'idle' });
   await test.release(acquireId);
   expect(await test.sessions.evict(test.pool, { idleMs: 0 })).toEqual({ evicted: 1, more: false });
-  expect(await test.sessions.finish(test.pool, { sessionId: 'idle' })).toEqual({ finished: false });
-  expect(await test.sessions.finish(test.pool, { sessionId: 'kept' })).toEqual({ finished: true });
+  expect(await test.sessions.finish(test.pool, { sessionId: 'idle' })).toMatchObject({ finished: false });
+  expect(await test.sessions.finish(test.pool, { sessionId: 'kept' })).toMatchObject({ finished: true });
   expect((await test.pools.status(test.pool)).sessions).toBe(1);
   await test.release(kept.acquireId);
   expect((await test.pools.status(test.pool)).sessions).toBe(0);

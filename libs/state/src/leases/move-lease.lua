@@ -9,7 +9,8 @@ local function move_session(tx, lease, from, target)
   if not binding or binding.serverId ~= from.id or binding.epoch ~= from.epoch then return end
   Sessions.count(tx, from.id, from.epoch, -1)
   Sessions.count(tx, target.id, target.epoch, 1)
-  binding.serverId, binding.epoch, binding.dpRank = target.id, target.epoch, nil
+  Residency.move(tx, lease.sessionId, binding, target)
+  binding.dpRank = nil
   Sessions.save(tx, lease.sessionId, binding)
 end
 

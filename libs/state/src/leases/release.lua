@@ -1,7 +1,8 @@
 --[[ Returns leases and gives the room to waiters.
 ARGV[1] JSON:
-  items            list of {acquireId, seq?, outcome?, retryAfterMs?}; at most 128. With seq only the lease of this
-                   sequence is returned; outcome is 'finished', 'failed' or 'busy', for the breaker
+  items            list of {acquireId, seq?, outcome?, retryAfterMs?, tokens?}; at most 128. With seq only the lease of
+                   this sequence is returned; outcome is 'finished', 'failed' or 'busy', for the breaker; tokens: what
+                   the call generated
   rememberMs       number: how long the answer, or the tombstone, is kept
 Reply: results     list, in the order of the items: {released, reason, mostServersFail?}; mostServersFail is true after
                    'failed' while most servers fail calls of other prompts
@@ -43,7 +44,7 @@ local function release_held(tx, item, lease, remember_ms, freed, broken)
     return refused('fenced')
   end
   redis.call('SET', tx.key:released(item.acquireId), tx.known_leases[item.acquireId], 'PX', remember_ms)
-  Leases.give_back(tx, item.acquireId, lease)
+  Leases.give_back(tx, item.acquireId, lease, item.tokens)
   local is_broken = item.outcome
     and Breaker.note_outcome(tx, server, lease.requestId, item.outcome, item.retryAfterMs)
   if is_broken then broken[#broken + 1] = server.id end
@@ -53,12 +54,14 @@ local function release_held(tx, item, lease, remember_ms, freed, broken)
   return are_most and RELEASED_WHILE_SERVERS_FAIL or RELEASED, is_unheard
 end
 
--- Reads the servers and requests of many leases with one call for each kind.
+-- Reads the servers, requests and sessions of many leases with one call for each kind.
 local function read_ahead(tx, leases)
-  local server_ids, request_ids = {}, {}
+  local server_ids, request_ids, session_ids = {}, {}, {}
   for _, lease in pairs(leases) do
     server_ids[#server_ids + 1], request_ids[#request_ids + 1] = lease.serverId, lease.requestId
+    if lease.sessionId then session_ids[#session_ids + 1] = lease.sessionId end
   end
+  Sessions.read(tx, session_ids)
   Servers.read(tx, server_ids, #server_ids)
   RequestLeases.read(tx, request_ids)
 end

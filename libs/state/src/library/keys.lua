@@ -41,6 +41,11 @@ local NAMES = {
   requestLeases = 'leases:requests',
   sessions = 'sessions', -- hash: sessionId -> packed binding
   idleSessions = 'sessions:idle', -- zset: sessionId without leases, by last use, ms
+  -- only with `sessionAdmission`, see sessions/residency.lua
+  serverKv = 'servers:kv', -- hash: serverId:epoch -> sums of its resident sessions; =serverId -> KV memory
+  pausedSessions = 'sessions:paused', -- zset: sessionId whose context was given up, by the time, ms
+  sessionCounts = 'sessions:counts', -- hash: reached, ended or gap, and bin -> how many, see sessions/outlook.lua
+  sessionOutlook = 'sessions:outlook', -- hash: what to expect of sessions, computed from their counts
   acquireWaiters = 'waiters:acquire', -- hash: acquireId -> packed waiter
   restrictedLanes = 'waiters:restricted', -- hash: lane '@r<hash>' -> the restriction of all its waiters, JSON
   rehomedLanes = 'waiters:rehome', -- set: serverId that takes no leases now; its lane must be moved
@@ -141,6 +146,8 @@ Keys.serverLane = by_one('waiters:lane:')
 Keys.acquireTurns = by_one('waiters:turns:') -- zset: workerId by its next place; '' by the place reached
 Keys.drained = by_one('drained:') -- string, 1 h: instanceId of a server whose drain has ended
 Keys.groupLeases = by_one('group-leases:') -- hash: serverId:epoch -> leases of the group
+Keys.awaySessions = by_two('sessions-away:', ':') -- zset: resident sessionId between two turns, by their time, ms
+Keys.sessionFamily = by_one('session-family:') -- hash: shared -> tokens; serverId:epoch -> resident sessions
 Keys.transfer = by_one('transfer:') -- string, 120 s: lease, target and first answer of a transfer, JSON
 Keys.released = by_one('released:') -- string, 120 s: packed lease or tombstone
 Keys.worker = by_one('worker:') -- hash, while live: liveEpoch, registrationId, ttlMs, leaseDigest, syncAsked

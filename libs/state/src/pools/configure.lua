@@ -27,6 +27,10 @@ return function(tx, args)
   for name, value in pairs(args.set) do
     if name ~= 'policy' then put(name, value) end
   end
+  -- Admission by KV memory also places by KV memory, unless the pool has chosen a policy.
+  if not wanted and args.set.sessionAdmission == 'kv' and not tx.settings.policy and not tx.settings.nextPolicy then
+    wanted = 'least-kv'
+  end
   local in_force = Settings.get(tx, 'policy') or DEFAULT_POLICY
   -- The policy requested last is `nextPolicy`, or else the policy in force.
   local has_new_policy = wanted and wanted ~= (Settings.get(tx, 'nextPolicy') or in_force)

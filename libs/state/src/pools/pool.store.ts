@@ -40,7 +40,7 @@ const TRANSITIONS = {
   history: transition<object, { versions: RawVersion[]; weightVersion?: number }>('pools/history'),
   finish: transition<{ version: number }, RawSettings>('pools/finish-settings'),
 };
-const TEXTS = new Set<string>(['policy', 'groupPlacement']);
+const TEXTS = new Set<string>(['policy', 'groupPlacement', 'sessionAdmission']);
 
 /** The last versions of the settings, latest first, and the version of the weights that was committed last. */
 export interface SettingsHistory {

@@ -123,16 +123,22 @@ end
 local function choose_server(tx, item)
   local is_restricted = Restrictions.is_restricted(item)
   local bound = item.sessionId and bound_server(tx, item)
+  local home = bound and (not is_restricted or Restrictions.fits(tx, bound, item)) and bound
+  local kind = Admission.kind(tx, item, home)
   local named = item.boundServerId and named_server(tx, item)
   local snapshot, server, branch, best, reached, key, via
-  if item.explain or ((tx.sequence + 1) % tx.sample_every == 0 and not tx.has_snapshot) then
+  -- An admission depends on more than a snapshot has.
+  if not kind and (item.explain or ((tx.sequence + 1) % tx.sample_every == 0 and not tx.has_snapshot)) then
     tx.has_snapshot, snapshot = true, DecisionSnapshot.take(tx, item, bound, named)
   end
   if named then
     server, branch = named, 'bound'
-  elseif bound and (not is_restricted or Restrictions.fits(tx, bound, item)) then
-    server, branch, best, reached = choose_bound(tx, item, bound, is_restricted)
-    if not server then return nil, bound.id end
+  elseif kind then
+    server, branch = Admission.place(tx, item, home, kind)
+    if not server then return nil, branch end
+  elseif home then
+    server, branch, best, reached = choose_bound(tx, item, home, is_restricted)
+    if not server then return nil, home.id end
   else
     server, branch, best, reached, key = choose_free(tx, item, is_restricted)
     if not server then return nil, Restrictions.lane_of(tx, item) end

@@ -41,7 +41,7 @@ describe('policies', () => {
     await worker.acquire({ sessionId: 's4' });
     // A finished session is no longer active.
     await test.release(second.acquireId);
-    expect(await test.sessions.finish(test.pool, { sessionId: 's2' })).toEqual({ finished: true });
+    expect(await test.sessions.finish(test.pool, { sessionId: 's2' })).toMatchObject({ finished: true });
     expect(await worker.acquire({ sessionId: 's5' })).toMatchObject({ serverId: second.serverId, key: 1 });
   });
 

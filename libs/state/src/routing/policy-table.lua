@@ -6,6 +6,7 @@ PolicyTable.BY_NAME = {
   ['least-inflight'] = LeastInflight,
   ['least-tokens'] = LeastTokens,
   ['least-sessions'] = LeastSessions,
+  ['least-kv'] = LeastKv,
   ['round-robin'] = RoundRobin,
   ['consistent-hash'] = ConsistentHash,
   random = Random,

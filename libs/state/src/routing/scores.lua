@@ -6,13 +6,13 @@
 --   on_grant?(tx, server, reached)   called when a lease was granted on the server
 --   on_move?(tx, server)         called when the server is placed in the order
 --   on_forget?(tx, server)       called when the server is removed from the pool, whatever the policy in force
---   goes_by?                     'sessions' or 'tokens': a count that moves servers, besides leases
+--   goes_by?                     'sessions', 'tokens' or 'kv': a count that moves servers, besides leases
 --   explain?(tx, server)         name and value of the input of the score, for full receipts
 -- Each place is an exact integer below 2^53: load * unit + sequence of the last choice. libs/policies/src/routing has
 -- the same policies in TypeScript.
 local Scores = {}
 
--- True when the policy in force or the next policy goes by `what`: 'sessions' or 'tokens'.
+-- True when the policy in force or the next policy goes by `what`: 'sessions', 'tokens' or 'kv'.
 function Scores.go_by(tx, what)
   return tx.policy.goes_by == what or (tx.next_policy and tx.next_policy.goes_by == what)
 end

@@ -16,6 +16,7 @@ return function(tx, args)
     local counted = report.tokens and redis.call('HGET', name, 'loadTokens')
     if counted and tonumber(counted) ~= report.tokens then Signs.note(tx, server.id, now) end
     redis.call('HDEL', name, 'kvUse', 'kvTokens', 'loadPreemptions', 'loadUncachedTokens', 'loadTokens')
+    if tx.admits_by_kv then Residency.set_capacity(tx, server.id, report.kvTokens) end
     Hashes.set(name, { loadRunning = report.running, loadWaiting = report.waiting, loadAtMs = Format.integer(now),
       kvUse = report.kvUse, kvTokens = report.kvTokens, loadPreemptions = report.preemptions,
       loadUncachedTokens = report.uncachedTokens, loadTokens = report.tokens })

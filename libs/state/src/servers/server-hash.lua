@@ -65,6 +65,7 @@ function ServerHash.delete(tx, id)
   FailingServers.forget(tx, id)
   ServerHash.remove_index_entries(tx, id)
   redis.call('HDEL', tx.key.serverChosen, id)
+  redis.call('HDEL', tx.key.serverKv, '=' .. id)
 end
 
 -- Whether the server takes leases, apart from the weight-version gate (is_quarantined in servers.lua). A suspect server

@@ -15,6 +15,7 @@ return function(tx, args)
       cleared = cleared + 1
     elseif binding.epoch ~= BindingRecord.NO_EPOCH then
       Sessions.count(tx, binding.serverId, binding.epoch, -1)
+      Residency.drop(tx, session_id, binding)
       binding.epoch, binding.dpRank, binding.finished = BindingRecord.NO_EPOCH, nil, true
       Sessions.save(tx, session_id, binding)
       cleared = cleared + 1

@@ -1,17 +1,17 @@
---[[ Ends a session: it is forgotten now, or with its last lease.
+--[[ Ends a session: it is forgotten now, or with its last lease. KV memory that this frees goes to waiters.
 ARGV[1] JSON: {sessionId}
-Reply: FinishSessionReply
+Reply: finished    boolean; false: there is no such session
+       answers, servers, more   as in leases/release
 Flags: allow-oom ]]
 return function(tx, args)
   local session_id = args.sessionId
   local binding = Sessions.get(tx, session_id)
-  if not binding then return '{"finished":false}' end
+  if not binding then return Waiters.reply(tx, {}, { finished = false }) end
   if binding.leases == 0 then
     Sessions.forget(tx, session_id, binding)
   else
     binding.finished = true
     Sessions.save(tx, session_id, binding)
   end
-  Leases.save(tx)
-  return '{"finished":true}'
+  return Waiters.reply(tx, {}, { finished = true })
 end

@@ -8,9 +8,13 @@ function Tx.fields.known_bindings() return {} end -- sessionId -> binding, or fa
 -- Reads the bindings of several sessions with one call; Sessions.get reads a single one.
 function Sessions.read(tx, session_ids)
   if not session_ids[2] then return end
+  local known, bindings = tx.known_bindings, {}
   for index, packed in ipairs(redis.call('HMGET', tx.key.sessions, unpack(session_ids))) do
-    tx.known_bindings[session_ids[index]] = packed and BindingRecord.unpack(packed)
+    local id = session_ids[index]
+    if known[id] == nil then known[id] = packed and BindingRecord.unpack(packed) end
+    bindings[#bindings + 1] = known[id] or nil
   end
+  if tx.admits_by_kv then Residency.read_sums(tx, bindings) end
 end
 
 function Sessions.get(tx, session_id)
@@ -43,6 +47,7 @@ function Sessions.forget(tx, session_id, binding)
   redis.call('HDEL', tx.key.sessions, session_id)
   redis.call('ZREM', tx.key.idleSessions, session_id)
   Sessions.count(tx, binding.serverId, binding.epoch, -1)
+  Residency.forget(tx, session_id, binding)
 end
 
 -- Forgets idle sessions. Returns how many of them existed.
@@ -66,31 +71,48 @@ function Sessions.surplus(tx)
   return redis.call('HLEN', tx.key.sessions) - (Settings.number(tx, 'maxSessions') or DEFAULT_MAX_SESSIONS)
 end
 
--- Adds a lease to the session and binds it to this server. The rank stays while the session is on the same server.
-function Sessions.bind(tx, session_id, server, dp_rank)
+-- Adds the lease of an acquire to its session and binds it to this server. The rank stays while the session is on the
+-- same server.
+function Sessions.bind(tx, item, server)
+  local session_id = item.sessionId
   local binding = Sessions.get(tx, session_id)
   if not binding and Sessions.surplus(tx) >= 0 then
     Sessions.evict(tx, redis.call('ZRANGE', tx.key.idleSessions, 0, 0))
   end
   local stays = binding and binding.serverId == server.id and binding.epoch == server.epoch
+  if stays and tx.admits_by_kv and binding.context and BindingRecord.is_resident(binding) then
+    Residency.go_on(tx, binding, item)
+    binding.leases, binding.finished, binding.dpRank = binding.leases + 1, false, item.dpRank or binding.dpRank
+    Sessions.save(tx, session_id, binding)
+    redis.call('ZREM', tx.key.idleSessions, session_id)
+    return
+  end
   if not stays then
     if binding then Sessions.count(tx, binding.serverId, binding.epoch, -1) end
     Sessions.count(tx, server.id, server.epoch, 1)
   end
-  Sessions.save(tx, session_id, {
+  local bound = {
     serverId = server.id,
     epoch = server.epoch,
     leases = (binding and binding.leases or 0) + 1,
     finished = false,
-    dpRank = dp_rank or (stays and binding.dpRank or nil),
-  })
+    dpRank = item.dpRank or (stays and binding.dpRank or nil),
+  }
+  if tx.admits_by_kv or binding and binding.context then
+    local parent = item.parentSessionId and Sessions.get(tx, item.parentSessionId)
+    Residency.begin_call(tx, session_id, bound, binding, item, parent)
+  end
+  Sessions.save(tx, session_id, bound)
   redis.call('ZREM', tx.key.idleSessions, session_id)
 end
 
-function Sessions.unbind(tx, session_id)
+-- Takes a lease, which has generated `tokens`, from its session.
+function Sessions.unbind(tx, lease, tokens)
+  local session_id = lease.sessionId
   local binding = Sessions.get(tx, session_id)
   if not binding then return end
   binding.leases = binding.leases - 1
+  Residency.end_call(tx, session_id, binding, lease, tokens)
   if binding.leases <= 0 and binding.finished then
     Sessions.forget(tx, session_id, binding)
   else

@@ -10,6 +10,7 @@ function Waiters.park(tx, item, lane)
   item.lane = lane
   item.parkedAtMs, item.deadlineMs = tx.now, tx.now + item.waitMs
   Parked.take_place(tx, item)
+  if lane == Admission.PAUSED_LANE then item.score = Admission.score(tx, item) end
   Parked.save(tx, item)
 end
 
@@ -28,7 +29,9 @@ function Waiters.obstacle_of(tx, item)
     local obstacle = Servers.find_weight_obstacle(tx)
     if obstacle then return 'NO_SERVER_AVAILABLE', obstacle end
   elseif not Narrow.none_fits(tx, item, tx.key.usableServers) then
-    return 'SERVERS_FULL', Settings.takes_leases(tx) and 'servers-full' or 'pool-full'
+    if not Settings.takes_leases(tx) then return 'SERVERS_FULL', 'pool-full' end
+    local waits_for_kv = tx.waits_for_kv[item.acquireId] or Admission.LANES[item.lane]
+    return 'SERVERS_FULL', waits_for_kv and 'kv-full' or 'servers-full'
   end
   return 'NO_SERVER_AVAILABLE', Narrow.none_fits(tx, item, tx.key.servers) and 'none-fits' or 'none-ready'
 end
@@ -68,6 +71,7 @@ function Waiters.settle(tx, waiter, answers, servers)
   if lane == waiter.lane then return false end
   redis.call('ZREM', tx.key:serverLane(waiter.lane), waiter.acquireId)
   waiter.lane = lane
+  if lane == Admission.PAUSED_LANE then waiter.score = Admission.score(tx, waiter) end
   Parked.save(tx, waiter)
   return true
 end
@@ -107,6 +111,28 @@ local function first_waiter_for(tx, server, skipped)
   return best and Parked.get(tx, best), leaves
 end
 
+-- Grants the first waiters of the lanes of sessions that are not resident, paused sessions before new sessions. Returns
+-- the work done, and true when the bound of one script was reached.
+local function grant_sessions(tx, work, answers, servers)
+  for _, lane in ipairs({ Admission.PAUSED_LANE, Admission.NEW_LANE }) do
+    local key, stays = tx.key:serverLane(lane), 0
+    while stays < Admission.LOOKED_AT do
+      if work >= WORK_PER_SCRIPT then return true end
+      local id = redis.call('ZRANGE', key, stays, stays)[1]
+      if not id then break end
+      local waiter = Parked.get(tx, id)
+      work = work + WORK_OF_A_GRANT
+      if not waiter then
+        redis.call('ZREM', key, id)
+      elseif not Settings.takes_leases(tx) or not Waiters.settle(tx, waiter, answers, servers) then
+        stays = stays + 1
+      end
+    end
+    if stays > 0 then return false end
+  end
+  return false
+end
+
 -- Grants waiters while these servers and the pool have room; true when the bound of one script was reached first. The
 -- list may name a server more than once.
 function Waiters.grant(tx, server_ids, answers, servers)
@@ -134,7 +160,7 @@ function Waiters.grant(tx, server_ids, answers, servers)
       end
     end
   end
-  return false
+  return grant_sessions(tx, work, answers, servers)
 end
 
 -- Ends a transition that made room on these servers: the room goes to waiters, whose answers are added to the reply of

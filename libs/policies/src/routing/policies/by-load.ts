@@ -4,6 +4,8 @@ export const leastInflight: Policy = { load: (server) => weighed(server.leases, 
 
 export const leastSessions: Policy = { load: (server) => weighed(server.sessions ?? 0, server.weight) };
 
+export const leastKv: Policy = { load: (server) => weighed(server.kvShare ?? 0, server.weight) };
+
 /** Tokens of one unit of load. A lease without contextTokens counts as one unit. */
 export const TOKENS_PER_LOAD = 256;
 

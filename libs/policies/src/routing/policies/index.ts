@@ -1,6 +1,6 @@
 import type { RoutingPolicy, SnapshotServer } from '@broomwagon/contracts';
 import { powerOfTwo, random } from './by-draw';
-import { leastInflight, leastSessions, leastTokens, roundRobin } from './by-load';
+import { leastInflight, leastKv, leastSessions, leastTokens, roundRobin } from './by-load';
 import { consistentHash } from './consistent-hash';
 import type { Policy } from './policy';
 
@@ -8,6 +8,7 @@ export const POLICIES: Record<RoutingPolicy, Policy> = {
   'least-inflight': leastInflight,
   'least-tokens': leastTokens,
   'least-sessions': leastSessions,
+  'least-kv': leastKv,
   'round-robin': roundRobin,
   'consistent-hash': consistentHash,
   random,

@@ -1,0 +1,1 @@
+export { buildOutlook, MIN_CONTEXT_BIN, type SessionCounts } from './session-outlook';
