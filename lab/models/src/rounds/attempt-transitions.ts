@@ -71,7 +71,7 @@ export class AttemptTransitions {
       this.state.cut(round, request, made);
       return answer('unfinished');
     }
-    keepTokens(request, made);
+    keepTokens(request, made, true);
     this.state.moves.move(request, 'finished');
     round.requestsDone += 1;
     this.state.moves.followProbe(group);

@@ -98,12 +98,16 @@ export function madeByAttempt(request: ModelRequest, made: ModelSegment | undefi
   return made !== undefined && made.tokens >= (savedSegment?.tokens ?? 0) ? made : savedSegment;
 }
 
-/** Adds the tokens of an ended attempt to its sample as a segment. */
-export function keepTokens(request: ModelRequest, last: ModelSegment | undefined): void {
+/**
+ * Adds the tokens of an ended attempt to its sample as a segment. The last segment of a finished sample may have no
+ * tokens: it has the text that the segment before it holds back.
+ */
+export function keepTokens(request: ModelRequest, last: ModelSegment | undefined, isFinished = false): void {
   const made = madeByAttempt(request, last);
   request.savedSegment = undefined;
-  if (made === undefined || made.tokens === 0) return;
-  request.segments.push(made);
+  if (made === undefined) return;
+  if (made.tokens > 0 || isFinished) request.segments.push(made);
+  if (made.tokens === 0) return;
   request.tokens += made.tokens;
   const { group } = request;
   group.tokens += made.tokens;

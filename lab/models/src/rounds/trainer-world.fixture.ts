@@ -167,7 +167,9 @@ export class TrainerWorld {
         expect(segments.reduce((sum, segment) => sum + segment.tokens, 0)).toBe(tokens);
       }
       if (this.brokenOff > 0) continue;
-      const versions = finished.flatMap(({ segments }) => segments.map(({ weightVersion }) => weightVersion));
+      const versions = finished.flatMap(({ segments }) =>
+        segments.filter(({ tokens }) => tokens > 0).map(({ weightVersion }) => weightVersion),
+      );
       const oldest = Math.min(round.weightVersion, ...versions);
       expect(round.weightVersion - oldest).toBeLessThanOrEqual(policy.maxVersionSpan ?? Infinity);
       expect(cuts).toBeLessThanOrEqual(policy.maxCuts ?? Infinity);

@@ -195,7 +195,8 @@ export class RoutingModel extends RoutingGrants {
     if (this.servers.size === 0) return { error, reason: 'no-servers' };
     const isQuarantined = [...this.servers.keys()].some((serverId) => !this.isClosed(serverId));
     if (usable.length === 0 && isQuarantined) return { error, reason: 'weights-differ' };
-    const mayFit = [...this.servers.values()].some((server) => meets(server, acquire, newest));
+    const lasting = { ...acquire, weightVersion: undefined, minWeightVersion: undefined, maxWeightLag: undefined };
+    const mayFit = [...this.servers.values()].some((server) => meets(server, lasting, newest));
     return { error, reason: mayFit ? 'none-ready' : 'none-fits' };
   }
 

@@ -33,7 +33,9 @@ function Waiters.obstacle_of(tx, item)
     local waits_for_kv = tx.waits_for_kv[item.acquireId] or Admission.LANES[item.lane]
     return 'SERVERS_FULL', waits_for_kv and 'kv-full' or 'servers-full'
   end
-  return 'NO_SERVER_AVAILABLE', Narrow.none_fits(tx, item, tx.key.servers) and 'none-fits' or 'none-ready'
+  -- The weight version of a server changes, and is 0 while the server has failed.
+  local lasting = { excludeServers = item.excludeServers, labels = item.labels, needs = item.needs, model = item.model }
+  return 'NO_SERVER_AVAILABLE', Narrow.none_fits(tx, lasting, tx.key.servers) and 'none-fits' or 'none-ready'
 end
 
 -- Why a waiter cannot be granted any more: error code and, when its time is over, reason; or nil. `is_over`: its time
