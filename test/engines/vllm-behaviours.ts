@@ -16,7 +16,6 @@ export const VLLM_ENTRIES = Object.keys(IS_SHOWN);
 /** Why {@link observeVllm} cannot ask a healthy vLLM for the behaviours of other entries of vLLM. */
 export const UNOBSERVED: Record<string, string> = {
   'interval-ignored': 'releases before vLLM 0.27',
-  'interval-not-kept': 'no release is known',
   'abort-without-tokens': 'releases before vLLM 0.10.1',
   'stream-interval': 'the engine has to be started with another `--stream-interval`',
   'done-without-reason': 'vLLM 0.9 alone, and aborts of a route that is off by default',

@@ -31,7 +31,7 @@ describe('the last chunk of a completion that is aborted', () => {
     ['repeats all tokens', { from: 0, to: 2, counted: 2 }, 0],
     ['repeats all tokens before new ones', { from: 0, to: 4, counted: 4 }, 2],
     ['repeats all text without tokens', { from: 2, to: 2, text: 'The quick', counted: 2 }, 0],
-    ['repeats all tokens, without a count', { from: 0, to: 2 }, 2],
+    ['repeats all tokens, without a count', { from: 0, to: 2 }, 0],
     ['counts tokens that it does not have', { from: 2, to: 2, counted: 4 }, 2],
     ['has fewer tokens than it counts', { from: 2, to: 3, counted: 4 }, 2],
   ])('is dropped with its tokens if it %s', (_, last, missing) => {
@@ -62,4 +62,17 @@ it.each([
   expect(tokens.missing).toBe(missing);
   // A whole response whose ids lack tokens has no ids.
   expect(tokens.result('aborted', undefined).tokenIds?.length).toBe(sent);
+});
+
+it('a chat that repeats all tokens at an abort, and counts them later, has its ids', () => {
+  const reader = new OpenAiChunkReader();
+  const tokens = new AttemptTokens();
+  const chunk = (content: string, count: number, reason: string | null) => ({
+    choices: [{ delta: { role: 'assistant', content }, token_ids: ids(0, count), finish_reason: reason }],
+  });
+  tokens.take(reader.read(chunk('The', 1, null)));
+  tokens.take(reader.read(chunk('The quick brown', 3, 'abort')));
+  tokens.take(reader.read({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 3 } }));
+  expect(tokens.result('aborted', undefined)).toMatchObject({ text: 'The', tokenIds: ids(0, 1), tokenCount: 1 });
+  expect(tokens.missing).toBe(2);
 });

@@ -31,8 +31,8 @@ interface OpenAiUsage {
  */
 export class OpenAiChunkReader implements ChunkReader {
   private counted = 0;
-  /** The chunks of a completion have token ids. */
-  private hasIds = false;
+  /** Tokens without ids are missing: the chunks of a completion have ids, or the chunk of an abort was dropped. */
+  private areMissing = false;
   /** The engine has ended the response: a later count is that of the whole response. */
   private hasEnded = false;
   /** Begin and length of the text so far, by which a chunk that repeats the text is recognized. */
@@ -50,6 +50,7 @@ export class OpenAiChunkReader implements ChunkReader {
     const promptTokenIds = (event.prompt_token_ids as number[] | undefined) ?? choice?.prompt_token_ids ?? undefined;
     const finishReason = choice?.finish_reason ? toFinishReason(choice.finish_reason) : undefined;
     const lostTokens = finishReason === 'aborted' ? this.findLost(choice!, usage) : undefined;
+    this.areMissing ||= lostTokens !== undefined;
     const step: StreamStep =
       lostTokens === undefined
         ? { increment: this.increment(choice, usage, promptTokenIds) }
@@ -87,7 +88,8 @@ export class OpenAiChunkReader implements ChunkReader {
     const text = toText(choice);
     const isRepeated = this.textLength > 0 && text.length >= this.textLength && text.startsWith(this.head);
     const isContrary = tokenIds && reported !== undefined && choice.text !== undefined && tokenIds.length !== reported;
-    return isRepeated || isContrary ? Math.max(0, reported ?? tokenIds?.length ?? 0) : undefined;
+    const sent = (tokenIds?.length ?? 0) - (isRepeated ? this.counted : 0);
+    return isRepeated || isContrary ? Math.max(0, reported ?? sent) : undefined;
   }
 
   private increment(
@@ -104,9 +106,9 @@ export class OpenAiChunkReader implements ChunkReader {
     let tokenCount = text === '' && !hasParts(delta) ? 0 : 1;
     const reported = usage?.completion_tokens === undefined ? undefined : usage.completion_tokens - this.counted;
     // Tokens that the engine has counted and not sent have no ids: AttemptTokens counts them as missing.
-    if (choice === undefined && this.hasIds && !this.hasEnded) return { text, tokenCount: 0, promptTokenIds };
+    if (choice === undefined && this.areMissing && !this.hasEnded) return { text, tokenCount: 0, promptTokenIds };
     if (tokenIds) {
-      this.hasIds ||= choice?.text !== undefined;
+      this.areMissing ||= choice?.text !== undefined;
       // A parser of tool calls may have kept ids back: without all ids the response has none.
       tokenCount = Math.max(tokenIds.length, reported ?? 0);
       if (tokenCount > tokenIds.length && choice?.text !== undefined) {

@@ -21,6 +21,8 @@ export function streamInterval(tokens: number, sendsFirst = true): Stage {
       const { chunk } = frame;
       if (chunk.toolCalls !== undefined) return send(frame);
       if (chunk.isWaitingAbort) flush();
+      // The chunk has the collected tokens, too.
+      if (chunk.hasAllTokens) collected = undefined;
       if (collected === undefined) collected = chunk;
       else collected.append(chunk);
       if (isFirst || chunk.reason !== undefined || collected.tokenCount >= tokens) flush();
