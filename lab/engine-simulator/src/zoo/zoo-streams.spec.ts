@@ -5,7 +5,7 @@ import { inEngine, selectZoo, startEngine, fetchState } from '../test-engine';
 import { findSampleFaults } from './sample-faults';
 import { ZOO } from './zoo';
 import { runSample, type ZooOutcome, type ZooSample } from './zoo-run';
-import { canNotStop, mayLackLogprobs, STOP_ENTRIES } from './zoo-sets';
+import { mayLackLogprobs, STOP_ENTRIES, STOP_MISSING } from './zoo-sets';
 
 type Engine = Awaited<ReturnType<typeof startEngine>>;
 
@@ -45,7 +45,7 @@ async function checkSample(
   if (stop && found.finishReason === 'stop') expect(found.stopReason).toBe(stop);
   if (hasIds) expect(found.tokenCount).toBe(found.tokenIds.length);
   if (hasIds && found.usage !== undefined) expect(found.usage).toBe(found.lastCall);
-  if (!canNotStop(draw.entries)) await expect.poll(() => inEngine(url)).toBe(0);
+  await expect.poll(() => inEngine(url)).toBe(0);
   expect((await fetchState(url)).resumeMismatches).toBe(0);
   return found;
 }
@@ -125,6 +125,10 @@ it('pairs of behaviours change no token of a sample, wherever it is cut', { time
       endOnFailure: true,
     },
   );
+});
+
+it.each(['vllm', 'sglang'] as const)('a %s engine that ends no request early runs each to its end', async (dialect) => {
+  await checkSample({ ...PLAIN, dialect, entries: [...STOP_MISSING], at: 0, cuts: [5, 5] });
 });
 
 it('a behaviour that does not exist is refused', async () => {
