@@ -9,7 +9,7 @@ const generate = (maxNewTokens: number) => ({
   sampling_params: { max_new_tokens: maxNewTokens, sampling_seed: 7 },
 });
 
-const system = useGateway(9, {
+const system = useGateway(10, {
   speed: 2,
   registered: 'none',
   gateway: { noServerDeadlineMs: 200 },
@@ -70,6 +70,21 @@ it('X-Broomwagon-Job and -Group: the group of a lease, which two jobs do not sha
   await expect.poll(async () => (await leases()).map(({ groupId }) => groupId).sort()).toEqual(['a/g', 'b/g']);
   await gateway.post('/abort_request', { abort_all: true });
   await Promise.all(replies);
+});
+
+it('X-Broomwagon-Parent-Session: the parent of a session, which stays', async () => {
+  await bench.client.call(bench.pool, 'pool.configure', { sessionAdmission: 'kv' });
+  await bench.register({ dialect: 'sglang' });
+  const turn = (parent: string) =>
+    gateway.post('/generate', generate(3), { 'x-session-id': 'child', 'x-broomwagon-parent-session': parent });
+  expect((await turn('parent')).body.output_ids).toHaveLength(3);
+  const sessions = async () => (await bench.client.call(bench.pool, 'lb.sessions', {})).sessions;
+  await expect
+    .poll(sessions)
+    .toMatchObject([{ sessionId: 'child', parentSessionId: 'parent', leases: 0, contextTokens: 6 }]);
+  const refused = await turn('other');
+  expect([refused.status, refused.body.error.type]).toEqual([409, 'SESSION_CONFLICT']);
+  expect((await turn('x'.repeat(600))).status).toBe(400);
 });
 
 it('the gates of weights: exact, at least, at most so many behind', async () => {

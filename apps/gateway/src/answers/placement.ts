@@ -8,10 +8,11 @@ import { isSent, readHeaderText } from '../http/headers';
 /** Maximum bytes of a session id, so that the id of a key and the session id together are a valid id. */
 const MAX_SESSION_BYTES = MAX_COMPOSED_ID_BYTES - 40;
 const INTERVAL_HEADER = 'x-broomwagon-stream-interval';
+const PARENT_HEADER = 'x-broomwagon-parent-session';
 const SESSION_HEADERS = ['x-session-id', 'x-smg-routing-key'];
 
 /**
- * Session, group, priority and weight gates of a request, from its headers.
+ * Session, its parent, group, priority and weight gates of a request, from its headers.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function parsePlacement(
@@ -21,8 +22,10 @@ export function parsePlacement(
 ): Omit<LeaseRequest, 'requestId'> {
   const job = readHeaderText(headers, 'x-broomwagon-job');
   const group = readHeaderText(headers, 'x-broomwagon-group');
+  const parent = readHeaderText(headers, PARENT_HEADER);
   return {
     sessionId: parseSession(headers, caller, bodySession),
+    parentSessionId: parent === undefined || parent === '' ? undefined : checkedSession(parent, PARENT_HEADER),
     // Groups of two jobs may have one name, and share a pool.
     groupId: group === undefined ? undefined : `${idPart(job ?? '')}/${idPart(group)}`,
     priority: readHeaderInteger(headers, 'x-broomwagon-priority'),

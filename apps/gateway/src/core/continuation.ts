@@ -150,9 +150,11 @@ export function buildLeaseRequest(
   avoidServers: LeaseRequest['avoidServers'],
   excludeServers?: LeaseRequest['excludeServers'],
 ): LeaseRequest {
-  const { sessionId, ...others } = placement;
+  const { sessionId, parentSessionId, ...others } = placement;
+  const bind = (session: string | undefined) => (session === undefined ? undefined : boundSession(session, tokenId));
   return {
-    sessionId: sessionId === undefined ? undefined : boundSession(sessionId, tokenId),
+    sessionId: bind(sessionId),
+    parentSessionId: bind(parentSessionId),
     requestId: id,
     model: requestedModel(prompt),
     contextTokens: countContextTokens(prompt, tokens.count),

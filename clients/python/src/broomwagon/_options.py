@@ -24,6 +24,7 @@ class LeaseOptions(TypedDict, total=False):
     """Parameters of `broomwagon.Client.lease` after the id of the request."""
 
     session_id: str | None
+    parent_session_id: str | None
     group_id: str | None
     priority: int | None
     context_tokens: int | None
