@@ -120,8 +120,8 @@ export const ZOO_CUTS: readonly ZooCut[] = [
       const moves = leases.map(({ leaseId }) => ({ leaseId, targetServerId }));
       if (moves.length === 0) return;
       const { results } = await call(context, 'rebalance.execute', { planId: randomUUID(), moves });
-      // A lease may have ended meanwhile.
-      for (const { refusal } of results) expect([undefined, 'unknown-lease'], 'the move').toContain(refusal);
+      // A lease may have ended meanwhile, and the target may take no requests yet after a change of weights.
+      for (const { refusal } of results) expect(refusal ?? 'server-ready').toMatch(/^(server-|unknown-lease)/);
     },
   },
   changeWeights('abort'),
