@@ -26,7 +26,7 @@ export interface Partial extends RestoredTokens {
 /** Most saves that are added to a first one. */
 const MAX_PIECES = 1_000;
 
-/** The saves of one response. The first save has all tokens, and a later save only those since the save before. */
+/** The saves of one response. The first save has all tokens, and each later save only new tokens. */
 export class SavedPieces {
   private place: Place | undefined;
   private chain = '';

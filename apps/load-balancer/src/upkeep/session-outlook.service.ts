@@ -5,7 +5,7 @@ import { SessionStore } from '@broomwagon/state';
 
 const OUTLOOK_INTERVAL_MS = 5_000;
 
-/** Computes what to expect of the sessions of a pool: their growth, and the times between two turns. */
+/** Computes the expected growth of the sessions of a pool, and the expected times between two turns. */
 @Injectable()
 export class SessionOutlookService {
   constructor(private readonly sessions: SessionStore) {}

@@ -14,8 +14,8 @@ interface Call {
 }
 
 /**
- * Reports finished samples: those of one turn of the event loop by one message, since a message costs this process and
- * the coordinator more than the rest of the report. Each report ends as if it had its own message.
+ * Reports finished samples. All samples of one turn of the event loop share one message, since a message costs this
+ * process and the coordinator more than the rest of the report. Each report ends as if it had its own message.
  */
 @Injectable()
 export class CompleteCalls {

@@ -45,7 +45,7 @@ const SGLANG_INFO = JSON.stringify({
   instance_id: 'bench',
   incremental_streaming_output: true,
 });
-/** Answers to what load-balancers and adapters ask an engine, by path. */
+/** Answers to the requests of load-balancers and adapters, by path. */
 const ANSWERS: Record<FleetDialect, Record<string, string>> = {
   vllm: {
     '/health': '',

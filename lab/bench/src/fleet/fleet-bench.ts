@@ -39,7 +39,7 @@ export const INTERVALS = [1, 64] as const;
 const TOKENS_PER_SAVE = 450;
 const HOLDERS: Holder[] = ['worker', 'gateway'];
 
-/** `bench fleet`: what a token, a save and a response cost each process of a fleet. */
+/** `bench fleet`: the cost of a token, a save and a response for each process of a fleet. */
 export async function benchFleet(stage: Stage, isQuick: boolean): Promise<{ report: object; text: string }> {
   const effort = isQuick ? QUICK : FULL;
   await stage.start((line) => console.error(line));

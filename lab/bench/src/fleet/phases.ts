@@ -44,7 +44,7 @@ function completion(maxTokens: number, streamInterval: number): string {
   return JSON.stringify({ model: 'bench', prompt: PROMPT_TOKEN_IDS, max_tokens: maxTokens, ...fields });
 }
 
-/** Requests that a holder carries, and what they cost. */
+/** Requests that a holder carries, and their cost. */
 export interface Held {
   holder: Holder;
   interval: number;
@@ -161,8 +161,8 @@ export class Phases {
   }
 
   /**
-   * Bytes that the payload store receives for long responses: with as many saves as they have in production
-   * over those without saves, and for each token without saves.
+   * Bytes that the payload store receives for long responses: the bytes with as many saves as in production
+   * over the bytes without saves, and the bytes of a token without saves.
    */
   async savedBytes(tokensPerSave: number): Promise<{ savedOverMade: number; perToken: number }> {
     const { engine, trainer } = this.system;

@@ -68,7 +68,7 @@ export class Processes {
     return this.idle;
   }
 
-  /** CPU seconds of each part, without what it uses without load. */
+  /** CPU seconds of each part, less the CPU seconds that the part uses without load. */
   busy({ seconds, cpuSeconds }: Usage): PerPart {
     return perPart((part) => Math.max(0, cpuSeconds[part] - seconds * this.idle[part]));
   }

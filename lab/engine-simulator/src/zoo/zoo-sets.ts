@@ -4,7 +4,7 @@ import type { ZooEntry } from './zoo-entry';
 
 /**
  * Behaviours that an engine can begin and end to have while it runs. Another model, a form of chunks, and a field that
- * fails belong to a start of an engine: what a probe has found out is valid until the next start.
+ * fails belong to a start of an engine: the result of a probe is valid until the next start.
  */
 export const PASSING: readonly ZooEntry[] = ZOO.filter(
   ({ server, form, isAlone }) =>

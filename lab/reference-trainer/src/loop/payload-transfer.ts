@@ -49,7 +49,7 @@ export class PayloadTransfer {
     return ref;
   }
 
-  /** Fetches the tokens of one segment; those of one turn of the event loop are fetched together. */
+  /** Fetches the tokens of one segment. Segments of one turn of the event loop are fetched together. */
   getSegment(ref: string): Promise<SegmentPayload> {
     if (performance.now() < this.singleUntilMs) return this.readAlone(ref);
     return new Promise((resolve, reject) => {
