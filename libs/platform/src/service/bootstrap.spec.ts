@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -115,6 +116,16 @@ describe('bootstrapService', () => {
       expect(await get(path)).toMatchObject({ status: 200 });
     }
     expect((await get('nothing')).status).toBe(404);
+  });
+
+  it.runIf(process.platform === 'linux')('keeps thousands of connections waiting while it is busy', () => {
+    const room = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
+    const clients = `
+      const sockets = Array.from({ length: ${Math.min(2_000, room)} }, () =>
+        new Promise((connected) => require('node:net').connect(${service.httpPort}, '127.0.0.1', connected)));
+      Promise.all(sockets).then(() => process.exit());`;
+    // The service is in this process, so that it accepts nothing until all clients are connected or the time is over.
+    execFileSync(process.execPath, ['-e', clients], { timeout: 60_000 });
   });
 
   it('is not ready while a dependency does not answer, but stays live', async () => {

@@ -1,5 +1,5 @@
 import { renameSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, ListenOptions } from 'node:net';
 import { Logger, Module, type DynamicModule, type NestApplicationOptions, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
@@ -28,6 +28,11 @@ import { PlatformModule } from './platform.module';
 import { startTracing } from './tracing';
 
 const PRINT_CONFIG = '--print-config';
+/**
+ * Connections that wait until a busy service accepts them. The system drops further ones, and their clients try again
+ * after up to a minute; the default of Node is 511. `net.core.somaxconn` of Linux is the upper bound (4,096).
+ */
+const MAX_WAITING_CONNECTIONS = 16_384;
 
 export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> {
   /** Name of the app, for queue group, logs and metrics. */
@@ -189,7 +194,9 @@ async function start<Config extends ServiceConfig>(
   assertHandlersComplete(options.app, transport.registeredPatterns());
   await application.init();
   await application.startAllMicroservices();
-  await application.listen(config.httpPort, config.httpHost);
+  // Nest passes all options of a listening socket on, but its types know fewer.
+  const { listen } = application as unknown as { listen(options: ListenOptions): Promise<unknown> };
+  await listen.call(application, { port: config.httpPort, host: config.httpHost, backlog: MAX_WAITING_CONNECTIONS });
   const httpPort = (application.getHttpServer().address() as AddressInfo).port;
   const health = application.get(HealthRegistry);
   health.markStarted();
