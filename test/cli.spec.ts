@@ -262,10 +262,13 @@ it('the level of the logs is set in all replicas of a service', async () => {
   await expect.poll(() => apps('log-level fatal --app load-balancer')).toEqual(['load-balancer']);
   const table = async () => (await cli.run('log-level fatal --app load-balancer')).stdout;
   await expect.poll(table).toMatch(/^APP +REPLICAID +LEVEL\nload-balancer/);
-  expect(await cli.run('log-level fatal --replica unknown')).toMatchObject({
-    exitCode: 1,
-    stderr: expect.stringMatching(/^error: UNAVAILABLE: No replica of those that are named/),
-  });
+  for (const [option, reason] of [
+    ['--app Load-Balancer', /^error: REPLICA_NOT_FOUND: .*there are: .*load-balancer.*\(field app\)/],
+    ['--replica unknown', /^error: REPLICA_NOT_FOUND: No replica unknown .*\(field replicaId\)/],
+  ] as const) {
+    const { exitCode, stderr } = await cli.run(`log-level fatal ${option}`);
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(reason)]);
+  }
   expect((await cli.run('log-level loud')).exitCode).toBe(2);
 });
 
@@ -303,6 +306,26 @@ it('tokens are made, listed and revoked, by REST and in Redis', async () => {
   );
   expect(shell).toMatchObject({ status: 0, stderr: '' });
   expect((await api.send('GET', '/tokens', undefined, { token: shell.stdout.trim() })).status).toBe(200);
+});
+
+it('an empty id is refused before any call', async () => {
+  const nowhere = new CommandLine(['--url', 'http://127.0.0.1:1', '--token', 'x']);
+  for (const [words, reason] of [
+    [['servers', 'get', ''], 'serverId is empty'],
+    [['servers', 'remove', '', '--yes'], 'serverId is empty'],
+    [['status', '--pool', ''], '--pool is empty'],
+    [['requests', 'list', '--job', ''], '--job is empty'],
+    [['abort', 'job/g0/0', '', '--yes'], 'requestIds is empty'],
+    [['log-level', 'info', '--app', ''], '--app is empty'],
+    [['tokens', 'create', '--name', 'n', '--role', 'viewer', '--pools', ''], '--pools is empty'],
+  ] as const) {
+    expect(await nowhere.run(words)).toEqual({ exitCode: 2, stdout: '', stderr: `error: ${reason}\n` });
+  }
+  const shell = spawnSync('scripts/broomwagon.mjs', ['status', '--token', 'x'], {
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH, BROOMWAGON_POOL: '' },
+  });
+  expect(shell).toMatchObject({ status: 2, stderr: 'error: BROOMWAGON_POOL is empty: unset it\n' });
 });
 
 describe('a wrong call', () => {

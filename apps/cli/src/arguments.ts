@@ -1,4 +1,5 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { UsageError } from './failures';
 
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -47,5 +48,25 @@ function parsed(text: string): unknown {
     return JSON.parse(text);
   } catch {
     return text;
+  }
+}
+
+/**
+ * Refuses empty texts: an empty id, often of a variable without a value, must not mean all.
+ * @throws UsageError that names the argument, option or variable
+ */
+export function checkTexts(command: Command): void {
+  const isEmpty = (value: unknown): boolean => value === '' || (Array.isArray(value) && value.includes(''));
+  command.registeredArguments.forEach((argument, at) => {
+    if (isEmpty(command.processedArgs[at])) throw new UsageError(`${argument.name()} is empty`);
+  });
+  const values = command.optsWithGlobals<Record<string, unknown>>();
+  for (let owner: Command | null = command; owner !== null; owner = owner.parent) {
+    for (const option of owner.options) {
+      const name = option.attributeName();
+      if (!isEmpty(values[name]) || name === 'token') continue;
+      const isOfEnvironment = owner.getOptionValueSource(name) === 'env';
+      throw new UsageError(isOfEnvironment ? `${option.envVar} is empty: unset it` : `${option.long} is empty`);
+    }
   }
 }

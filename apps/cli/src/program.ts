@@ -1,7 +1,7 @@
 import { Command, Help, Option } from 'commander';
 // An import of the whole library would double the time that a command takes to start.
 import { VERSION } from '../../../libs/platform/src/project';
-import { durationOption } from './arguments';
+import { checkTexts, durationOption } from './arguments';
 import { addAudit } from './commands/audit';
 import { addConfig } from './commands/config';
 import { addDecisions } from './commands/decisions';
@@ -48,6 +48,7 @@ export function createProgram(terminal: Terminal): Command {
       writeErr: (text) => void terminal.stderr.write(text),
     })
     .showHelpAfterError('(add --help for the options)')
+    .hook('preAction', (_, command) => checkTexts(command))
     .exitOverride();
   const act = actOn(terminal);
   const groups = [addStatus, addServers, addRequests, addRounds, addTail, addRebalance, addConfig];

@@ -54,7 +54,7 @@ it('sends the token, and ids in paths encoded', async () => {
   const path = { pool: 'p', job: 'a/b' };
   await readData(client().GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path } }));
   expect([requests[0]!.url, requests[0]!.headers.authorization]).toEqual([
-    '/api/v1/pools/p/jobs/a%2Fb',
+    '/api/v1/pools/p/jobs/base64url:YS9i',
     'Bearer secret',
   ]);
 });

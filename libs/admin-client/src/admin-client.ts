@@ -1,6 +1,7 @@
 import createClient, { type Client } from 'openapi-fetch';
 import { AdminApiError } from './admin-api-error';
 import type { components, paths } from './openapi.gen';
+import { serializePath } from './path-ids';
 
 /** The types of the bodies of the REST API, by name. */
 export type Schemas = components['schemas'];
@@ -29,6 +30,7 @@ export function createAdminClient({ url, token, timeoutMs = TIMEOUT_MS }: AdminC
   return createClient<paths>({
     baseUrl: url,
     headers: { Authorization: `Bearer ${token}` },
+    pathSerializer: serializePath,
     fetch: (request) => send(request, timeoutMs),
   });
 }

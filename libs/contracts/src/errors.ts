@@ -77,6 +77,7 @@ export const ERROR_CODES = {
   ),
   SESSION_NOT_FOUND: final('No session of this key is recorded under this id; POST /sessions begins one.'),
   SERVER_NOT_FOUND: final('No such server in the pool.'),
+  REPLICA_NOT_FOUND: final('No running replica has this service name or id; see details.'),
   WORKER_NOT_FOUND: final('No worker with this id is registered in the pool; register it.'),
   LEASE_NOT_FOUND: final('No such lease, or it belongs to another worker.'),
   SERVER_ID_TAKEN: retryable(

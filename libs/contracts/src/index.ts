@@ -21,6 +21,7 @@ export * from './limits';
 export * from './log-level.dto';
 export * from './longtail.dto';
 export * from './operations';
+export * from './path-ids';
 export * from './payload.dto';
 export * from './pool.dto';
 export * from './prompt.dto';

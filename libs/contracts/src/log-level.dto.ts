@@ -1,5 +1,6 @@
-import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
+import { IsIn, IsOptional } from 'class-validator';
 import { SUBJECT_ROOT } from './operations';
+import { IsId } from './rules';
 import type { PoolName } from './scalars';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const;
@@ -12,9 +13,9 @@ export const LOG_LEVEL_PATTERN = `${SUBJECT_ROOT}.*.service.log-level`;
 /** `service.log-level`: sets the level of the logs of running services. Each named replica replies. */
 export class SetLogLevelRequest {
   /** Name of a service, for example `worker`. Default: all services. */
-  @IsOptional() @IsString() @MaxLength(64) app?: string;
+  @IsOptional() @IsId() app?: string;
   /** Id of one replica, as in the replies. Default: all replicas. */
-  @IsOptional() @IsString() @MaxLength(64) replicaId?: string;
+  @IsOptional() @IsId() replicaId?: string;
   /** Lowest level of the lines that are written. */
   @IsIn(LOG_LEVELS) level!: LogLevel;
 }

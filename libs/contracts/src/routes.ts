@@ -124,7 +124,7 @@ export const ROUTES: readonly Route[] = [
     values: { outcome: 'aborted' },
   }),
   reads('/pools/{pool}/sessions', 'lb.sessions'),
-  changes('operator', 'DELETE', '/pools/{pool}/sessions', 'lb.clear-sessions'),
+  changes('operator', 'POST', '/pools/{pool}/sessions/clear', 'lb.clear-sessions'),
   changes('operator', 'DELETE', '/pools/{pool}/sessions/{sessionId}', 'lb.finish-session'),
   reads('/pools/{pool}/decisions', 'lb.decisions'),
   reads('/pools/{pool}/events', 'event.stream', { isStream: true }),
@@ -207,6 +207,12 @@ export const ROUTES: readonly Route[] = [
   changes('admin', 'DELETE', '/tokens/{tokenId}', 'token.revoke', { isFenced: true }),
   { method: 'GET', path: '/audit-log', operation: 'audit-log.list', role: 'operator' },
 ];
+
+/** Routes of earlier releases, by method and path, and the routes that do the same now. */
+export const RENAMED_ROUTES: Readonly<Record<string, string>> = {
+  // The path is one empty id away from the end of a single session.
+  'DELETE /pools/{pool}/sessions': 'POST /pools/{pool}/sessions/clear',
+};
 
 /** Returns the fields in a path, in order. */
 export function fieldsOfPath(path: string): string[] {

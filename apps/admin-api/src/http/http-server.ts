@@ -45,6 +45,7 @@ export function httpServer(config: AdminApiConfig) {
     configure(application: NestExpressApplication): void {
       application.set('trust proxy', config.trustedProxies);
       application.disable('etag');
+      routeExactly(application);
       application.use(measureRequests(application.get(Metrics)));
       application.use(helmet({ contentSecurityPolicy: CONTENT_SECURITY_POLICY }));
       application.use(limitAddresses(application.get(RateLimits)));
@@ -57,6 +58,16 @@ export function httpServer(config: AdminApiConfig) {
       server.keepAliveTimeout = KEEP_ALIVE_MS;
     },
   };
+}
+
+/**
+ * Makes slashes at the end and the case of letters count: a path with an empty or misspelled segment must not reach a
+ * route that means more than the caller has asked. The adapter of Nest has made the router of Express before any
+ * setting of Express could be changed, so the router is changed itself.
+ */
+function routeExactly(application: NestExpressApplication): void {
+  const { router } = application.getHttpAdapter().getInstance() as { router: object };
+  Object.assign(router, { strict: true, caseSensitive: true });
 }
 
 /** Limits the rate of requests from each address: routes, files of the console, documents and metrics. */

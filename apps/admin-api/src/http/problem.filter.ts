@@ -6,19 +6,26 @@ import {
   type ArgumentsHost,
   type ExceptionFilter,
 } from '@nestjs/common';
-import { API_ROOT, BroomwagonError, ERROR_CODES, getHttpStatus, type Problem, ROUTES } from '@broomwagon/contracts';
+import {
+  API_ROOT,
+  BroomwagonError,
+  ERROR_CODES,
+  getHttpStatus,
+  type Problem,
+  RENAMED_ROUTES,
+  ROUTES,
+} from '@broomwagon/contracts';
 import type { Request, Response } from 'express';
 import { getRequestId } from './request-id';
 
 /** Retry-After of 429 and 503 for an error without `retryAfterMs`, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
-const PATHS = new Map<string, { pattern: RegExp; methods: string[] }>();
-for (const { method, path } of ROUTES) {
-  const pattern = new RegExp(`^${API_ROOT}${path.replaceAll(/\{\w+\}/g, '[^/]+')}/?$`);
-  const known = PATHS.get(path);
-  if (known) known.methods.push(method);
-  else PATHS.set(path, { pattern, methods: [method] });
-}
+const METHODS = new Map<string, string[]>();
+for (const { method, path } of ROUTES) METHODS.set(path, [...(METHODS.get(path) ?? []), method]);
+const PATHS = [...METHODS].map(([path, methods]) => {
+  const pattern = `^${API_ROOT}${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`;
+  return { path, methods, exact: new RegExp(pattern), anyCase: new RegExp(pattern, 'i') };
+});
 
 /** Answers every error with problem details (RFC 9457). */
 @Catch()
@@ -74,13 +81,27 @@ function typedError(cause: unknown, request: Request, response: Response): Broom
   // Errors of Nest and Express: an unknown path, a path that cannot be decoded, or a wrong header, for example Range.
   const status = cause instanceof HttpException ? cause.getStatus() : Number((cause as { status?: unknown }).status);
   if (status === 404) {
-    const found = [...PATHS.values()].find(({ pattern }) => pattern.test(request.path));
-    if (!found) return new BroomwagonError('ROUTE_NOT_FOUND', 'There is no such path');
-    response.set('Allow', found.methods.join(', '));
-    return new BroomwagonError('METHOD_NOT_ALLOWED', `The path has the methods ${found.methods.join(', ')}`);
+    const found = PATHS.find(({ exact }) => exact.test(request.path));
+    if (!found) return new BroomwagonError('ROUTE_NOT_FOUND', describeUnknownPath(request.path));
+    const { path, methods } = found;
+    response.set('Allow', methods.join(', '));
+    const renamed = RENAMED_ROUTES[`${request.method} ${path}`];
+    const advice = renamed === undefined ? '' : `; the route is now ${renamed}`;
+    return new BroomwagonError('METHOD_NOT_ALLOWED', `The path has the methods ${methods.join(', ')}${advice}`);
   }
   if (status >= 400 && status < 500) {
     return new BroomwagonError('VALIDATION_FAILED', 'The path or a header of the request is not valid');
   }
   return new BroomwagonError('INTERNAL', 'Internal error; the log has it with the id of this request');
+}
+
+/** Explains why a path has no route. */
+function describeUnknownPath(path: string): string {
+  if (path !== '/' && (path.endsWith('/') || path.includes('//'))) {
+    return 'There is no such path: a segment is empty, and an empty id names nothing';
+  }
+  const similar = PATHS.find(({ anyCase }) => anyCase.test(path));
+  return similar === undefined
+    ? 'There is no such path'
+    : `There is no such path: upper and lower case differ in paths; the route is ${API_ROOT}${similar.path}`;
 }

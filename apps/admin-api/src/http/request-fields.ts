@@ -1,5 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { BroomwagonError, fieldsOfPath, POOL_PATTERN, REST_OPERATIONS, type Route } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  decodePathId,
+  fieldsOfPath,
+  POOL_PATTERN,
+  REST_OPERATIONS,
+  type Route,
+} from '@broomwagon/contracts';
 import { fieldsOfQuery, type JsonObject } from '@broomwagon/messaging';
 import type { Request } from 'express';
 import { hasBody, readBody } from './read-body';
@@ -20,7 +27,7 @@ export interface RequestFields {
  */
 export async function readFields(route: Route, request: Request, callerId: string): Promise<RequestFields> {
   const { method, path, operation, values = {}, fields, idField, isSecret, versionField } = route;
-  const { pool, ...inPath } = request.params as Record<string, string>;
+  const { pool, ...inPath } = readPathIds(request);
   if (pool !== undefined && !POOL_PATTERN.test(pool)) {
     throw new BroomwagonError('VALIDATION_FAILED', `pool: must match ${POOL_PATTERN.source}`, { field: 'pool' });
   }
@@ -66,6 +73,12 @@ export async function readFields(route: Route, request: Request, callerId: strin
     body[versionField] = Number(version);
   }
   return { pool, body, idempotencyKey };
+}
+
+/** Ids of the path, by field. @throws BroomwagonError VALIDATION_FAILED for broken base64url */
+export function readPathIds(request: Request): Record<string, string> {
+  const segments = Object.entries(request.params as Record<string, string>);
+  return Object.fromEntries(segments.map(([field, segment]) => [field, decodePathId(field, segment)]));
 }
 
 function hashParts(...parts: string[]): string {

@@ -16,9 +16,8 @@ export function addStatus(program: Command, act: Act): void {
     .description('shows the pools, or one pool: its servers, jobs and open rounds')
     .action(
       act(async (session) => {
-        const pools = session.options.pool
-          ? [session.options.pool]
-          : (await readData(session.client.GET('/api/v1/pools'))).pools;
+        const { pool } = session.options;
+        const pools = pool === undefined ? (await readData(session.client.GET('/api/v1/pools'))).pools : [pool];
         const [only, ...others] = pools;
         if (only !== undefined && others.length === 0) return showPool(session, only);
         const found = await Promise.allSettled(pools.map((pool) => fetchTotals(session, pool)));

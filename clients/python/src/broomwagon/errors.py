@@ -209,6 +209,12 @@ class ServerNotFound(BroomwagonError):
     code = "SERVER_NOT_FOUND"
 
 
+class ReplicaNotFound(BroomwagonError):
+    """No running replica has this service name or id; see details."""
+
+    code = "REPLICA_NOT_FOUND"
+
+
 class WorkerNotFound(BroomwagonError):
     """No worker with this id is registered in the pool; register it."""
 
@@ -535,6 +541,7 @@ BY_CODE: dict[str, type[BroomwagonError]] = {
     "SESSION_CONFLICT": SessionConflict,
     "SESSION_NOT_FOUND": SessionNotFound,
     "SERVER_NOT_FOUND": ServerNotFound,
+    "REPLICA_NOT_FOUND": ReplicaNotFound,
     "WORKER_NOT_FOUND": WorkerNotFound,
     "LEASE_NOT_FOUND": LeaseNotFound,
     "SERVER_ID_TAKEN": ServerIdTaken,
