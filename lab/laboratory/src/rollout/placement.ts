@@ -47,7 +47,7 @@ export class Placement {
       contextTokens: sample.promptTokens + kept,
       prefillTokens: hasKv ? 0 : sample.promptTokens + kept,
       remainingTokens: sample.targetTokens - kept,
-      prefix: { key: sample.prompt, tokens: sample.promptTokens },
+      prefixes: [{ key: sample.prompt, tokens: sample.promptTokens }],
     });
   }
 
@@ -90,7 +90,7 @@ export class Placement {
 
   /** Drops all cached prefixes, which new weights make useless. */
   forgetCaches(): void {
-    for (const engine of this.fleet.engines) engine.forgetPrefixes();
+    for (const engine of this.fleet.engines) engine.forgetIdle();
   }
 
   private leave(sample: Sample, server: number): void {

@@ -208,9 +208,9 @@ describe('engine model', () => {
 
   it('stores and computes a shared prefix once', () => {
     const model = new EngineModel({ ...roomy, kvCapacityTokens: 4_000 });
-    const prefix = { key: 'prompt', tokens: 1_000 };
+    const prefixes = [{ key: 'prompt', tokens: 1_000 }];
     for (const id of ['a', 'b', 'c']) {
-      model.add({ ...sequence(id, 100, 1_000), prefillTokens: 1_000, prefix });
+      model.add({ ...sequence(id, 100, 1_000), prefillTokens: 1_000, prefixes });
     }
     // 62 whole blocks of the prefix once, and its last 8 tokens for each sequence.
     expect(model.totals.prefillTokens).toBe(1_000 + 2 * 8);
@@ -218,23 +218,24 @@ describe('engine model', () => {
     expect(model.contextTokens).toBe(3_000);
     for (const id of ['a', 'b', 'c']) model.remove(id);
     expect(model.kvTokensInUse).toBe(0);
-    model.add({ ...sequence('later', 100, 1_000), prefillTokens: 1_000, prefix });
+    model.add({ ...sequence('later', 100, 1_000), prefillTokens: 1_000, prefixes });
     expect(model.totals.prefillTokens).toBe(1_016 + 8);
     model.remove('later');
-    model.forgetPrefixes();
-    model.add({ ...sequence('new weights', 100, 1_000), prefillTokens: 1_000, prefix });
+    model.forgetIdle();
+    model.add({ ...sequence('new weights', 100, 1_000), prefillTokens: 1_000, prefixes });
     expect(model.totals.prefillTokens).toBe(1_024 + 1_000);
   });
 
-  it('gives the blocks of an idle prefix to sequences that need them', () => {
+  it('gives the last blocks of an idle prefix to sequences that need them', () => {
     const model = new EngineModel({ ...roomy, kvCapacityTokens: 2_000 });
-    const prefix = { key: 'prompt', tokens: 1_600 };
-    model.add({ ...sequence('a', 10, 1_600), prefillTokens: 1_600, prefix });
+    const prefixes = [{ key: 'prompt', tokens: 1_600 }];
+    model.add({ ...sequence('a', 10, 1_600), prefillTokens: 1_600, prefixes });
     model.remove('a');
     model.add(sequence('b', 500, 500));
     model.remove('b');
-    model.add({ ...sequence('c', 10, 1_600), prefillTokens: 1_600, prefix });
-    expect(model.totals.prefillTokens).toBe(3_200);
+    model.add({ ...sequence('c', 10, 1_600), prefillTokens: 1_600, prefixes });
+    // 1,492 tokens remained beside the other sequence: 93 whole blocks.
+    expect(model.totals.prefillTokens).toBe(1_600 + 1_600 - 93 * 16);
   });
 
   it('pays for a prefill before it decodes', () => {

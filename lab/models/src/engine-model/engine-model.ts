@@ -2,6 +2,8 @@ import { type EngineParameters, secondsOfSteps, stepsInSeconds, stepSeconds } fr
 import type { EngineSequence, EngineTotals, SequenceState } from './engine-model.types';
 import { Batch, type BatchMember } from './batch';
 import { KvCache } from './kv-cache';
+import type { SharedPrefix } from './kv-blocks';
+import { MixedPrefill } from './mixed-prefill';
 
 /** Rounding of the continuous step counter, steps. */
 const EPSILON = 1e-6;
@@ -10,8 +12,11 @@ interface Tracked<Id> extends EngineSequence<Id>, BatchMember {
   state: SequenceState;
   /** Tokens generated up to the last preemption or the end. */
   madeTokens: number;
-  /** Step counter at which the sequence would have had no token, while it runs. */
+  /** Step counter at which the sequence would have had no token, while it decodes. */
   startStep: number;
+  /** Value of {@link EngineTotals.simulatedSeconds} when its decode began first. */
+  firstDecodeAt?: number;
+  isPreempted: boolean;
 }
 
 /**
@@ -19,8 +24,10 @@ interface Tracked<Id> extends EngineSequence<Id>, BatchMember {
  * tau(batch, KV). The KV cache is kept as the scheduler of vLLM V1 keeps it: in blocks, with no share held back.
  * Running sequences take the blocks of their next token first; when there is none, the sequence admitted last loses
  * all of its blocks, goes to the head of the queue and is computed again. The queue is admitted first in first out
- * while slots and blocks last, but not in a step that has preempted. Shared prefixes are stored once. Without a prefix
- * cache, a long context is admitted as soon as its first chunk fits, and preempted when the next chunk does not fit.
+ * while slots and blocks last, but not in a step that has preempted. Shared prefixes are stored once, and the contexts of
+ * sessions stay in the prefix cache until their blocks are needed. Without a prefix cache, a long context is admitted as
+ * soon as its first chunk fits, and preempted when the next chunk does not fit. With `stepTokens`, contexts are computed
+ * in chunks beside the decode, one after the other; otherwise the decode waits for each prefill.
  *
  * The model is pure and has no clock: time moves only by {@link advance}. Between two events (an end, a preemption, a
  * finished prefill, a chunk) the batch is fixed and the KV cache grows by the batch per step, so the model jumps from
@@ -33,6 +40,7 @@ export class EngineModel<Id = string> {
   /** Step before which no sequence is admitted to the batch; at this step the head of the queue is tried again. */
   private nextAdmissionStep = -Infinity;
   private readonly kv: KvCache;
+  private readonly mixed: MixedPrefill<Tracked<Id>>;
   private prefillDebtSeconds = 0;
   /** Decode steps so far; a running sequence has generated stepCounter - startStep tokens. */
   private stepCounter = 0;
@@ -42,13 +50,17 @@ export class EngineModel<Id = string> {
     tokensMade: 0,
     preemptions: 0,
     prefillTokens: 0,
+    hitTokens: 0,
   };
+  /** Part of the present {@link advance} that is still to come, seconds. */
+  private secondsAhead = 0;
 
   /** Throws RangeError if the running sequences could use up all tokens of a chunk. */
   constructor(readonly parameters: EngineParameters) {
     const { chunkTokensWithoutCache = Infinity, slots } = parameters;
     if (chunkTokensWithoutCache <= slots) throw new RangeError('chunkTokensWithoutCache must be more than slots');
     this.kv = new KvCache(parameters.kvCapacityTokens);
+    this.mixed = new MixedPrefill(parameters);
   }
 
   /** Puts a sequence into the queue. Throws RangeError if the sequence could never run or its id is in use. */
@@ -58,8 +70,15 @@ export class EngineModel<Id = string> {
     if (sequence.contextTokens > this.parameters.kvCapacityTokens) {
       throw new RangeError(`context of ${sequence.contextTokens} tokens is larger than the KV cache`);
     }
-    const tracked = { state: 'waiting' as const, madeTokens: 0, startStep: 0, admission: 0, ...sequence };
-    if (!this.hasPrefixCache) tracked.prefix = undefined;
+    const tracked = {
+      state: 'waiting' as const,
+      madeTokens: 0,
+      startStep: 0,
+      admission: 0,
+      isPreempted: false,
+      ...sequence,
+    };
+    if (!this.hasPrefixCache) tracked.prefixes = tracked.contextKey = undefined;
     this.sequences.set(sequence.id, tracked);
     this.waiting.push(tracked);
     this.admit();
@@ -88,11 +107,12 @@ export class EngineModel<Id = string> {
     const finished: Id[] = [];
     let left = seconds;
     this.counted.simulatedSeconds += seconds;
-    while (left > 0 && this.batch.size > 0) {
+    while (left > 0 && this.runningCount > 0) {
       const used = this.advanceToEvent(left, finished);
       this.counted.busySeconds += used;
       left -= used;
     }
+    this.secondsAhead = 0;
     return finished;
   }
 
@@ -113,7 +133,7 @@ export class EngineModel<Id = string> {
 
   /** Simulated seconds until the next end, preemption or chunk; Infinity when nothing runs. */
   secondsToNextEvent(): number {
-    if (this.batch.size === 0) return Infinity;
+    if (this.runningCount === 0) return Infinity;
     return this.prefillDebtSeconds + secondsOfSteps(this.stepsToNextEvent(), this.stepSeconds, this.stepGrowthSeconds);
   }
 
@@ -121,12 +141,12 @@ export class EngineModel<Id = string> {
   stepsToNextEvent(): number {
     const admissionStep = this.mayAdmit ? Infinity : this.nextAdmissionStep;
     const steps = Math.max(0, Math.min(this.nextFinishStep(), admissionStep) - this.stepCounter);
-    return Math.min(steps, this.kv.stepsToFull);
+    return Math.min(steps, this.kv.stepsToFull, this.mixed.stepsToEnd(this.batch.size));
   }
 
   /** Keeps the engine from decoding for some seconds, as a transfer of KV does. An idle engine is not affected. */
   stall(seconds: number): void {
-    if (this.batch.size > 0) this.prefillDebtSeconds += seconds;
+    if (this.runningCount > 0) this.prefillDebtSeconds += seconds;
   }
 
   /** Tokens that a sequence has generated since it was added; undefined if unknown. */
@@ -139,8 +159,14 @@ export class EngineModel<Id = string> {
     return this.sequences.get(id)?.state;
   }
 
+  /** Seconds since the first token of a sequence was begun; undefined if it has none, or is unknown. */
+  secondsSinceDecode(id: Id): number | undefined {
+    const firstDecodeAt = this.sequences.get(id)?.firstDecodeAt;
+    return firstDecodeAt === undefined ? undefined : this.counted.simulatedSeconds - firstDecodeAt;
+  }
+
   get runningCount(): number {
-    return this.batch.size;
+    return this.batch.size + (this.mixed.sequence ? 1 : 0);
   }
 
   get waitingCount(): number {
@@ -162,9 +188,14 @@ export class EngineModel<Id = string> {
     return this.kv.contextTokens;
   }
 
-  /** Drops all cached prefixes, which new weights make useless. */
-  forgetPrefixes(): void {
-    this.kv.forgetPrefixes();
+  /** Drops all cached contexts and prefixes that no sequence holds, since new weights make them useless. */
+  forgetIdle(): void {
+    this.kv.forgetIdle();
+  }
+
+  /** Drops the cached context of a session that has ended, as SGLang does for `close_session`. */
+  closeSession(contextKey: SharedPrefix['key']): void {
+    this.kv.drop(contextKey);
   }
 
   /** Prefill and stalls to be paid before the next decode step, seconds. */
@@ -172,14 +203,16 @@ export class EngineModel<Id = string> {
     return this.prefillDebtSeconds;
   }
 
-  /** Time of the next decode step, seconds. */
+  /** Time of the next step, seconds. */
   get stepSeconds(): number {
-    return stepSeconds(this.parameters, this.batch.size, this.kv.contextTokens);
+    const { size } = this.batch;
+    return stepSeconds(this.parameters, size, this.kv.contextTokens) + this.mixed.stepSeconds(size);
   }
 
-  /** Difference between the times of a decode step and the step before it, seconds. */
+  /** Difference between the times of a step and the step before it, seconds. */
   private get stepGrowthSeconds(): number {
-    return this.parameters.stepPerKvTokenSeconds * this.batch.size;
+    const { size } = this.batch;
+    return this.parameters.stepPerKvTokenSeconds * size + this.mixed.stepGrowthSeconds(size);
   }
 
   get totals(): Readonly<EngineTotals> {
@@ -195,6 +228,7 @@ export class EngineModel<Id = string> {
     }
     const steps = this.stepsToNextEvent();
     const seconds = secondsOfSteps(steps, this.stepSeconds, this.stepGrowthSeconds);
+    this.secondsAhead = limit - Math.min(seconds, limit);
     this.decode(seconds > limit ? stepsInSeconds(limit, this.stepSeconds, this.stepGrowthSeconds) : steps);
     // Also if the limit came first: rounding may have moved the counter to the event.
     this.settle(finished);
@@ -203,11 +237,13 @@ export class EngineModel<Id = string> {
 
   private settle(finished: Id[]): void {
     this.finishDue(finished);
+    if (this.mixed.isDone) this.beginDecode(this.mixed.end());
     if (!this.preemptWhileFull()) this.admit();
   }
 
   private decode(steps: number): void {
     this.stepCounter += steps;
+    this.mixed.compute(steps, this.batch.size);
     this.kv.grow(steps);
     this.counted.tokensMade += steps * this.batch.size;
   }
@@ -228,11 +264,12 @@ export class EngineModel<Id = string> {
   private preemptWhileFull(): boolean {
     const before = this.counted.preemptions;
     if (this.kv.isFull) this.preemptHead();
-    while (this.batch.size > 1 && this.kv.isFull) {
-      const victim = this.batch.lastAdmitted();
+    while (this.runningCount > 1 && this.kv.isFull) {
+      const victim = this.mixed.sequence ?? this.batch.lastAdmitted();
       this.leaveBatch(victim);
       victim.state = 'waiting';
       victim.prefillTokens = victim.contextTokens + victim.madeTokens;
+      victim.isPreempted = true;
       this.waiting.unshift(victim);
       this.countPreemption();
     }
@@ -259,12 +296,13 @@ export class EngineModel<Id = string> {
   }
 
   private admit(): void {
-    while (this.waiting.length > 0 && this.batch.size < this.parameters.slots) {
+    // The chunks of one prefill use up the tokens of each step until their last.
+    while (this.waiting.length > 0 && this.batch.size < this.parameters.slots && !this.mixed.sequence) {
       const head = this.waiting[0]!;
       const context = head.contextTokens + head.madeTokens;
       if (this.batch.size > 0) {
         if (!this.mayAdmit) return;
-        if (!this.kv.fits(context - this.kv.chunkTokens, head.prefix)) return this.admitChunk(head);
+        if (!this.kv.fits(context - this.kv.chunkTokens, head)) return this.admitChunk(head);
       }
       this.waiting.shift();
       this.enterBatch(head, context);
@@ -274,7 +312,7 @@ export class EngineModel<Id = string> {
   /** Computes the next chunk of a context that does not fit as a whole; not with a prefix cache or without room. */
   private admitChunk({ prefillTokens }: Tracked<Id>): void {
     const chunk = (this.parameters.chunkTokensWithoutCache ?? Infinity) - this.batch.size;
-    if (prefillTokens - this.kv.chunkTokens <= chunk || !this.kv.fits(chunk)) return this.preemptHead();
+    if (prefillTokens - this.kv.chunkTokens <= chunk || !this.kv.fits(chunk, {})) return this.preemptHead();
     this.kv.takeChunk(chunk);
     this.prefill(chunk);
     this.nextAdmissionStep = this.stepCounter + 1;
@@ -282,9 +320,24 @@ export class EngineModel<Id = string> {
 
   private enterBatch(sequence: Tracked<Id>, context: number): void {
     sequence.state = 'running';
+    const found = Math.min(sequence.prefillTokens, this.kv.enter(context, sequence));
+    const missing = sequence.prefillTokens - found;
+    if (!sequence.isPreempted) this.counted.hitTokens += found;
+    if (this.mixed.isOn && missing > 0) {
+      this.counted.prefillTokens += missing;
+      this.kv.setPending(context);
+      this.mixed.begin(sequence, context, missing);
+    } else {
+      this.prefill(missing);
+      this.beginDecode(sequence);
+    }
+  }
+
+  private beginDecode(sequence: Tracked<Id>): void {
+    this.kv.setPending(0);
     sequence.startStep = this.stepCounter - sequence.madeTokens;
+    sequence.firstDecodeAt ??= this.counted.simulatedSeconds - this.secondsAhead + this.prefillDebtSeconds;
     this.batch.enter(sequence, sequence.startStep + sequence.remainingTokens);
-    this.prefill(Math.max(0, sequence.prefillTokens - this.kv.enter(context, sequence.prefix)));
   }
 
   private prefill(tokens: number): void {
@@ -294,9 +347,19 @@ export class EngineModel<Id = string> {
 
   /** Keeps whole tokens; a partly generated token is lost with the KV. */
   private leaveBatch(sequence: Tracked<Id>): void {
+    if (this.mixed.sequence === sequence) {
+      const context = sequence.contextTokens + sequence.madeTokens;
+      const missing = this.mixed.leftTokens;
+      this.mixed.end();
+      this.counted.prefillTokens -= missing;
+      this.kv.setPending(0);
+      this.kv.leave(context, sequence, context - missing);
+      return;
+    }
     sequence.madeTokens = this.wholeTokens(sequence);
     this.batch.leave(sequence);
-    this.kv.leave(sequence.contextTokens + (this.stepCounter - sequence.startStep), sequence.prefix);
+    const context = sequence.contextTokens + (this.stepCounter - sequence.startStep);
+    this.kv.leave(context, sequence, sequence.contextTokens + sequence.madeTokens);
     if (this.batch.size > 0) return;
     // The chunks of the head of the queue are still to be paid.
     const chunkSeconds = this.kv.chunkTokens / this.parameters.prefillTokensPerSecond;
@@ -304,7 +367,8 @@ export class EngineModel<Id = string> {
   }
 
   private madeBy(sequence: Tracked<Id>): number {
-    return sequence.state === 'running' ? this.wholeTokens(sequence) : sequence.madeTokens;
+    const decodes = sequence.state === 'running' && sequence !== this.mixed.sequence;
+    return decodes ? this.wholeTokens(sequence) : sequence.madeTokens;
   }
 
   private wholeTokens(sequence: Tracked<Id>): number {

@@ -1,7 +1,7 @@
-import type { SharedPrefix } from './kv-blocks';
+import type { CachedContext } from './kv-blocks';
 
 /** One sequence to run. */
-export interface EngineSequence<Id = string> {
+export interface EngineSequence<Id = string> extends CachedContext {
   id: Id;
   /** Tokens of the context at arrival: the prompt and the tokens of earlier attempts. */
   contextTokens: number;
@@ -9,8 +9,6 @@ export interface EngineSequence<Id = string> {
   prefillTokens: number;
   /** Tokens until the sequence ends; at least 1. */
   remainingTokens: number;
-  /** First part of the context, if other sequences share it. */
-  prefix?: SharedPrefix;
 }
 
 export type SequenceState = 'waiting' | 'running' | 'finished';
@@ -24,4 +22,6 @@ export interface EngineTotals {
   preemptions: number;
   /** Tokens computed before a decode could start: of prompts, resumed contexts and preempted contexts. */
   prefillTokens: number;
+  /** Context tokens that arriving sequences found in the prefix cache; preempted sequences do not count. */
+  hitTokens: number;
 }

@@ -10,8 +10,15 @@ export interface EngineParameters {
   kvCapacityTokens: number;
   /** Most sequences that run at once. */
   slots: number;
-  /** Prompt tokens computed per second; the engine does not decode while it prefills (a conservative assumption). */
+  /** Prompt tokens computed per second, without the attention to tokens before them if that is given below. */
   prefillTokensPerSecond: number;
+  /** Time by which each token before it delays a prompt token, seconds; only with `stepTokens`. */
+  prefillPerContextTokenSeconds?: number;
+  /**
+   * Most tokens that a step computes (`max_num_batched_tokens`), more than `slots`: contexts are computed in chunks
+   * beside the decode. Absent: the engine does not decode while it prefills (a conservative assumption).
+   */
+  stepTokens?: number;
   /** Batch sizes of captured graphs, ascending: a step costs as much as the smallest fitting graph. Absent: eager. */
   graphTiers?: readonly number[];
   /**
@@ -33,6 +40,10 @@ interface Card {
   gpu?: typeof H800;
   /** gpu_memory_utilization. */
   memoryShare?: number;
+  /** Parameters that a token uses, of a mixture of experts. */
+  activeParameters?: number;
+  /** For an engine that computes contexts in chunks: tokens of a step, and layers x heads x head size. */
+  chunks?: { stepTokens: number; attentionWidth: number };
 }
 
 const KIB = 1_024;
@@ -58,16 +69,23 @@ function computeEngineParameters({
   stepBaseMs,
   gpu = H800,
   memoryShare = MEMORY.share,
+  activeParameters = parameters,
+  chunks,
 }: Card): EngineParameters {
   const kvBytes = gpus * (memoryShare * gpu.memory - MEMORY.activations) - 2 * parameters;
   const operations = gpus * gpu.operations;
   return {
     stepBaseSeconds: stepBaseMs / 1e3,
-    stepPerSequenceSeconds: HOST_SECONDS_PER_SEQUENCE + (2 * parameters) / (EFFICIENCY.decode * operations),
+    stepPerSequenceSeconds: HOST_SECONDS_PER_SEQUENCE + (2 * activeParameters) / (EFFICIENCY.decode * operations),
     stepPerKvTokenSeconds: kvBytesPerToken / (EFFICIENCY.bandwidth * gpus * gpu.bandwidth),
     kvCapacityTokens: Math.floor(kvBytes / kvBytesPerToken),
     slots: SLOTS,
-    prefillTokensPerSecond: (EFFICIENCY.prefill * operations) / (2 * parameters),
+    prefillTokensPerSecond: (EFFICIENCY.prefill * operations) / (2 * activeParameters),
+    ...(chunks && {
+      stepTokens: chunks.stepTokens,
+      // Two products of matrices, each with two operations for a number.
+      prefillPerContextTokenSeconds: (4 * chunks.attentionWidth) / (EFFICIENCY.prefill * operations),
+    }),
   };
 }
 
@@ -108,6 +126,16 @@ export const ENGINE_PRESETS = {
     gpus: 2,
     stepBaseMs: 6.5,
     gpu: MI300X,
+  }),
+  /** Qwen3-30B-A3B on two H100, for agents: 760,000 tokens of KV. t0 is the time to read the weights; assumed. */
+  '30b-a3b-agents': computeEngineParameters({
+    parameters: 30.5e9,
+    activeParameters: 3.3e9,
+    kvBytesPerToken: 96 * KIB,
+    gpus: 2,
+    stepBaseMs: 11.5,
+    memoryShare: 0.9,
+    chunks: { stepTokens: 8_192, attentionWidth: 48 * 32 * 128 },
   }),
   /** A 2B model on one GPU; TailSieve measured tau(1) = 5.2 ms. */
   '2b': computeEngineParameters({ parameters: 2e9, kvBytesPerToken: 28 * KIB, gpus: 1, stepBaseMs: 5 }),

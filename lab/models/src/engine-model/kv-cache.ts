@@ -1,20 +1,23 @@
-import { BLOCK_WASTE_TOKENS, sharedTokens, SharedPrefixes, type SharedPrefix } from './kv-blocks';
+import { BlockCache } from './block-cache';
+import { BLOCK_WASTE_TOKENS, type CachedContext, type SharedPrefix } from './kv-blocks';
 
 /** Rounding of continuous contexts, tokens. */
 const EPSILON = 1e-6;
 
-/** KV cache of one engine: contexts of running sequences, with half-empty last blocks, and shared prefixes. */
+/** KV cache of one engine: contexts of running sequences, with half-empty last blocks, and the prefix cache. */
 export class KvCache {
-  private readonly prefixes = new SharedPrefixes();
+  private readonly blocks = new BlockCache();
   private running = 0;
   private contexts = 0;
   private chunks = 0;
+  /** Context of the running sequence that is still computed, and does not decode yet; 0: all running ones decode. */
+  private pending = 0;
 
   constructor(private readonly capacityTokens: number) {}
 
-  /** Tokens of the contexts of all running sequences, as attention reads them. */
+  /** Tokens of the contexts of all decoding sequences, as attention reads them. */
   get contextTokens(): number {
-    return this.contexts;
+    return this.contexts - this.pending;
   }
 
   /** Computed tokens of the head of the queue, while its context is computed in chunks. */
@@ -22,24 +25,24 @@ export class KvCache {
     return this.chunks;
   }
 
-  /** Tokens in use by sequences, with the empty part of last blocks on average; idle prefixes do not count. */
+  /** Tokens in use by sequences, with the empty part of last blocks on average; idle blocks do not count. */
   get tokensInUse(): number {
-    return this.contexts + this.chunks - this.prefixes.savedTokens + this.running * BLOCK_WASTE_TOKENS;
+    return this.contexts + this.chunks - this.blocks.savedTokens + this.running * BLOCK_WASTE_TOKENS;
   }
 
   get isFull(): boolean {
     return this.tokensInUse >= this.capacityTokens - EPSILON;
   }
 
-  /** Decode steps until the cache is full; Infinity when nothing can be preempted. */
+  /** Decode steps until the cache is full; Infinity when nothing can be preempted, or nothing decodes. */
   get stepsToFull(): number {
-    if (this.running < 2 && this.chunks === 0) return Infinity;
-    return Math.max(0, (this.capacityTokens - this.tokensInUse) / this.running);
+    if ((this.running < 2 && this.chunks === 0) || this.decoding === 0) return Infinity;
+    return Math.max(0, (this.capacityTokens - this.tokensInUse) / this.decoding);
   }
 
   /** Whether blocks for so many tokens remain after all running sequences have taken the blocks of their next token. */
-  fits(tokens: number, prefix?: SharedPrefix): boolean {
-    const own = prefix && this.prefixes.isHeld(prefix) ? tokens - sharedTokens(prefix) : tokens;
+  fits(tokens: number, context: CachedContext): boolean {
+    const own = tokens - this.blocks.countHeld(context);
     return this.tokensInUse + this.running + own + 1 + BLOCK_WASTE_TOKENS <= this.capacityTokens;
   }
 
@@ -55,34 +58,51 @@ export class KvCache {
     return had;
   }
 
-  /** Adds a sequence that starts to run. Returns its tokens that were in the cache: of its chunks or its prefix. */
-  enter(context: number, prefix?: SharedPrefix): number {
-    const found = this.chunks + (prefix && this.prefixes.hold(prefix) ? sharedTokens(prefix) : 0);
+  /** Adds a sequence that starts to run. Returns its tokens that were in the cache: of its chunks or found there. */
+  enter(tokens: number, context: CachedContext): number {
+    const found = this.chunks + this.blocks.hold(context, tokens);
     this.chunks = 0;
     this.running += 1;
-    this.contexts += context;
-    this.evictPrefixes();
+    this.contexts += tokens;
+    this.evictIdle();
     return found;
   }
 
-  leave(context: number, prefix?: SharedPrefix): void {
-    if (prefix) this.prefixes.release(prefix);
+  /** Notes that the sequence of this context does not decode yet; 0: all running sequences decode. */
+  setPending(tokens: number): void {
+    this.pending = tokens;
+  }
+
+  /** Takes a sequence out that holds so many tokens, of which `computed` may stay in the cache. */
+  leave(tokens: number, context: CachedContext, computed: number): void {
+    this.blocks.release(context, computed);
     this.running -= 1;
     // Set to 0 when nothing runs, so that rounding errors do not add up.
-    this.contexts = this.running === 0 ? 0 : this.contexts - context;
+    this.contexts = this.running === 0 ? 0 : this.contexts - tokens;
+    this.evictIdle();
   }
 
-  /** Adds one token per step to each running sequence. */
+  /** Adds one token per step to each decoding sequence. */
   grow(steps: number): void {
-    this.contexts += steps * this.running;
-    this.evictPrefixes();
+    this.contexts += steps * this.decoding;
+    this.evictIdle();
   }
 
-  forgetPrefixes(): void {
-    this.prefixes.evict(0);
+  /** Drops all idle blocks. */
+  forgetIdle(): void {
+    this.blocks.evict(0);
   }
 
-  private evictPrefixes(): void {
-    this.prefixes.evict(this.capacityTokens - this.tokensInUse);
+  /** Drops an idle context or prefix. */
+  drop(key: SharedPrefix['key']): void {
+    this.blocks.drop(key);
+  }
+
+  private get decoding(): number {
+    return this.pending > 0 ? this.running - 1 : this.running;
+  }
+
+  private evictIdle(): void {
+    this.blocks.evict(this.capacityTokens - this.tokensInUse);
   }
 }

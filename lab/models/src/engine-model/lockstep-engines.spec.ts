@@ -45,6 +45,10 @@ describe('engines in lockstep', () => {
     );
   });
 
+  it('refuse an engine that computes contexts in chunks', () => {
+    expect(() => new LockstepEngines([new EngineModel({ ...parameters, stepTokens: 2_048 })])).toThrow(RangeError);
+  });
+
   it('make an idle rank wait for a busy rank', () => {
     expect(drain([[1_000], [10]])).toBeCloseTo(drain([[1_000]]), 6);
     expect(drain([Array(9).fill(1_000), [1_000]])).toBeGreaterThan(drain([Array(5).fill(1_000), Array(5).fill(1_000)]));

@@ -12,6 +12,8 @@ const STEPS_PER_SEGMENT = 200;
 export class LockstepEngines<Id = string> {
   constructor(readonly engines: readonly EngineModel<Id>[]) {
     if (engines.length === 0) throw new RangeError('lockstep needs an engine');
+    if (engines[0]!.parameters.stepTokens !== undefined)
+      throw new RangeError('lockstep takes no engine with stepTokens');
   }
 
   /** Simulated seconds until the next possible event; Infinity when nothing runs. */
