@@ -214,8 +214,8 @@ function numbered(counters: LedgerCounters, prefix: string): Map<number, number>
 
 function named(counters: LedgerCounters, prefix: string): Record<string, number> {
   const found: Record<string, number> = {};
-  for (const [name, count] of Object.entries(counters)) {
-    if (name.startsWith(prefix) && count !== 0) found[name.slice(prefix.length)] = count;
+  for (const name in counters) {
+    if (name.startsWith(prefix) && counters[name] !== 0) found[name.slice(prefix.length)] = counters[name]!;
   }
   return found;
 }
@@ -233,9 +233,7 @@ export type LedgerCounters = Record<string, number>;
 /** Adds the parts to `into`, and returns `into`. */
 export function addCounters(into: LedgerCounters, ...parts: readonly LedgerCounters[]): LedgerCounters {
   for (const part of parts) {
-    for (const [name, count] of Object.entries(part)) {
-      into[name] = (Object.hasOwn(into, name) ? into[name]! : 0) + count;
-    }
+    for (const name in part) into[name] = (Object.hasOwn(into, name) ? into[name]! : 0) + part[name]!;
   }
   return into;
 }

@@ -20,15 +20,15 @@ export function fits(
   request: Restrictions,
   newestWeightVersion: number,
 ): boolean {
-  const { weightVersion, minWeightVersion = 0, maxWeightLag = Infinity, excludeServers = [], labels = {} } = request;
-  const { needs = [], model } = request;
+  const { weightVersion, minWeightVersion = 0, maxWeightLag = Infinity } = request;
+  const { excludeServers, labels, needs, model } = request;
   return (
     (weightVersion === undefined || server.weightVersion === weightVersion) &&
     server.weightVersion >= minWeightVersion &&
     newestWeightVersion - server.weightVersion <= maxWeightLag &&
-    !excludeServers.includes(server.serverId) &&
-    Object.entries(labels).every(([name, value]) => server.labels?.[name] === value) &&
-    !needs.some((feature) => server.lacks?.includes(feature)) &&
+    !excludeServers?.includes(server.serverId) &&
+    (labels === undefined || Object.entries(labels).every(([name, value]) => server.labels?.[name] === value)) &&
+    !needs?.some((feature) => server.lacks?.includes(feature)) &&
     (model === undefined || server.lacksModel !== true)
   );
 }
