@@ -22,8 +22,10 @@ afterEach(async () => {
 });
 
 async function begin(dialect: 'sglang' | 'vllm'): Promise<void> {
-  await bench.begin(() => 8_000, 1, dialect);
-  await bench.register({ dialect, model: 'simulated', capabilities: { maxModelTokens: 4_096 } });
+  // A probe replaces the registered capabilities by the description of the engine at some time: both are the same.
+  const maxModelTokens = 4_096;
+  await bench.begin(() => 8_000, 1, dialect, { maxModelTokens });
+  await bench.register({ dialect, model: 'simulated', capabilities: { maxModelTokens } });
   gateway = await Gateway.start(bench.prefix, bench.pool);
 }
 
