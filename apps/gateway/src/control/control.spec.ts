@@ -6,8 +6,9 @@ import { inEngine, inject, startEngine, fetchState } from '../../../../lab/engin
 import { Gateway, post, type Reply } from '../../../../test/system/gateway';
 import { ServiceBench } from '../../../../test/system/service-bench';
 
-/** Tokens of a response that takes seconds. */
+/** Tokens of a response that takes seconds, until {@link finish}. */
 const LONG = 150;
+const FAST = 100;
 const generate = (maxNewTokens: number, more: object = {}) => ({
   input_ids: [11, 12, 13],
   sampling_params: { max_new_tokens: maxNewTokens, sampling_seed: 7 },
@@ -40,6 +41,10 @@ async function startPool(dialect: 'sglang' | 'vllm', ranks = 1, settings = {}, p
   await bench.register({ ...engine, serverId: 's2', instanceId: 'i2', endpoint: second.url });
   gateway = await Gateway.start(bench.prefix, bench.pool, settings);
 }
+/** Lets running responses end soon. */
+const finish = () => {
+  for (const engine of [bench.engine, second]) engine.setSpeed(FAST);
+};
 const urls = () => [bench.engine.url, second.url];
 const listServerIds = (reply: Reply) => reply.body.engines.map((engine: { server_id: string }) => engine.server_id);
 const isPoolPaused = async () => (await bench.client.call(bench.pool, 'lb.status', {})).paused;
@@ -143,6 +148,7 @@ describe('a pause', () => {
     // The pause takes as long as two deadlines of silence.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     expect([await made(), await gateway.metric('gateway_generations_running')]).toEqual([before, 2]);
+    finish();
     expect((await gateway.post('/continue_generation', {})).status).toBe(200);
     const { status, body, headers } = await reply;
     expect([status, body.output_ids.length, headers['x-broomwagon-attempts']]).toEqual([200, LONG, '1']);
@@ -158,6 +164,7 @@ describe('a pause', () => {
     await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(5);
     await gateway.post('/pause_generation', {});
     await Promise.all(urls().map((url) => expect.poll(() => inEngine(url)).toBe(0)));
+    finish();
     await gateway.post('/continue_generation', {});
     const { body } = await reply;
     expect(body.meta_info.finish_reason.type).toBe(type);
@@ -184,6 +191,7 @@ it('ends a pause that its trainer does not end: pool and engines continue', asyn
   await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(5);
   const ended = await bench.metric('pauses_overdue_total');
   expect((await gateway.post('/pause_generation', { mode: 'in_place' })).status).toBe(200);
+  finish();
   const { status, body, headers } = await reply;
   expect([status, body.output_ids.length, headers['x-broomwagon-attempts']]).toEqual([200, LONG, '1']);
   expect((await gateway.post('/generate', generate(3))).status).toBe(200);
@@ -228,6 +236,7 @@ describe('new weights with a version', () => {
     await gateway.post('/continue_generation', {});
     expect(await weights()).toMatchObject({ version: 3 });
     expect((await weights()).sync).toBeUndefined();
+    finish();
     expect((await reply).body.output_ids).toHaveLength(LONG);
     // An engine without salts whose running request holds its prefix cache takes no lease before the cache is reset.
     await expect.poll(readStates, { timeout: 10_000 }).toEqual({ s1: ['ready', 3], s2: ['ready', 3] });
@@ -280,7 +289,12 @@ describe('new weights with a version', () => {
       const reply = gateway.post('/generate', { ...others, sampling_params: { ...sampling_params, ...more } });
       await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(5);
       const body = { model_path: '/m', weight_version: '2' };
-      const update = await gateway.post('/update_weights_from_disk', body, { 'x-broomwagon-weight-mode': mode });
+      const updating = gateway.post('/update_weights_from_disk', body, { 'x-broomwagon-weight-mode': mode });
+      // A change that stops no request is made when the response has ended.
+      if (expected.length === 1) await expect.poll(async () => (await weights()).sync?.state).toBe('begun');
+      else await updating;
+      finish();
+      const update = await updating;
       expect([update.status, update.body.success]).toEqual([200, true]);
       expect(await weights()).toMatchObject({ version: 2 });
       const versions = (await reply).body.meta_info.weight_versions.map(({ version }: { version: string }) => version);
