@@ -1,4 +1,5 @@
 import type { EngineDialect, RequestOf } from '@broomwagon/contracts';
+import { waitUntil } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import type { GatewayConfig } from '../../apps/gateway/src/gateway.config';
 import type { LoadBalancerConfig } from '../../apps/load-balancer/src/load-balancer.config';
@@ -7,6 +8,7 @@ import { inEngine, inject, startEngine, fetchState } from '../../lab/engine-simu
 import { Gateway, post, type Reply } from './gateway';
 import { ServiceBench } from './service-bench';
 
+const REST_TIMEOUT_MS = 30_000;
 export const PROMPT = [11, 12, 13];
 /** Tokens that take some seconds on the first engine; the second engine is much faster. */
 export const LONG = 150;
@@ -34,6 +36,8 @@ export interface GatewaySetup {
   registered?: 'none' | 'first' | 'both';
   gateway?: Partial<GatewayConfig>;
   balancer?: Partial<LoadBalancerConfig>;
+  /** Whether the tests share one gateway and its engines, because each test leaves them as it found them. */
+  isShared?: boolean;
 }
 
 /** A gateway in front of an engine, and a second engine, for each test. */
@@ -57,9 +61,16 @@ export class GatewayBench {
     await this.gateway.close();
     await this.second.close();
     await this.bench.closeWorkers();
-    await expect.poll(() => this.leases()).toEqual({ leases: 0, waiters: 0 });
+    await waitUntil(() => this.isAtRest(), { what: 'no lease and no finding', timeoutMs: REST_TIMEOUT_MS });
     await this.bench.engine.close();
-    await expect.poll(() => this.bench.findings()).toEqual([]);
+  }
+
+  /** @throws Error that names leases, waiters and findings of the audit */
+  private async isAtRest(): Promise<boolean> {
+    const { leases, waiters } = await this.leases();
+    const findings = await this.bench.findings();
+    if (leases + waiters + findings.length === 0) return true;
+    throw new Error(JSON.stringify({ leases, waiters, findings }));
   }
 
   /** Starts the second engine, in the place of a running one, with other options. */
@@ -119,15 +130,16 @@ export class GatewayBench {
   }
 }
 
-/** Begins and ends a bench with each test of the file. @param tests that may begin */
+/** Begins and ends a bench with each test of the file, or with the file. @param tests that may begin */
 export function useGateway(tests: number, setup: GatewaySetup = {}): GatewayBench {
   const system = new GatewayBench(setup);
   beforeAll(async () => {
-    system.bench = await ServiceBench.open({}, tests, setup.balancer);
+    system.bench = await ServiceBench.open({}, setup.isShared ? 1 : tests, setup.balancer);
   });
   afterAll(() => system.bench?.close());
-  beforeEach(() => system.begin());
-  afterEach(() => system.end());
+  const [before, after] = setup.isShared ? [beforeAll, afterAll] : [beforeEach, afterEach];
+  before(() => system.begin());
+  after(() => system.end());
   return system;
 }
 

@@ -80,6 +80,7 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
     speed: FAST,
     secondSpeed: FAST,
     registered: 'both',
+    isShared: true,
     engine: { streamMs: 0, scaleOut: true, zoo: form },
     gateway: { maxEngineFailures: 40, engineFailurePauseMs: 1, incrementalStreams: true },
   });
@@ -105,10 +106,10 @@ function checkDoors(dialect: EngineDialect, form: string[]): void {
 
   async function expectIdle(entries: readonly string[]): Promise<void> {
     for (const { url } of listEngines()) {
-      if (!canNotStop(entries)) await expect.poll(() => inEngine(url)).toBe(0);
+      if (!canNotStop(entries)) await expect.poll(() => inEngine(url), { interval: 5 }).toBe(0);
       expect((await fetchState(url)).resumeMismatches).toBe(0);
     }
-    await expect.poll(() => system.leases()).toEqual({ leases: 0, waiters: 0 });
+    await expect.poll(() => system.leases(), { interval: 5 }).toEqual({ leases: 0, waiters: 0 });
   }
 
   /** Number of requests for responses that both engines have got. */
