@@ -1,6 +1,8 @@
+import { crc32 } from 'node:zlib';
 import type { EngineDialect } from '@broomwagon/contracts';
+import { waitUntil } from '@broomwagon/testing';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, describe, expect, inject, it } from 'vitest';
 import { inEngine, selectZoo, startEngine, fetchState } from '../test-engine';
 import { findSampleFaults } from './sample-faults';
 import { ZOO } from './zoo';
@@ -16,21 +18,30 @@ const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 45 : 3
 /** Behaviours that one call can show; restarted servers have tests of their own. */
 const ENTRIES = ZOO.filter(({ server }) => server?.restart === undefined);
 
-const engines = new Map<EngineDialect, Engine>();
-beforeAll(async () => {
-  const lengths = { name: 'test', getLength: () => LENGTH };
-  for (const dialect of DIALECTS) engines.set(dialect, await startEngine(dialect, { lengths, streamMs: 0 }));
-});
-afterAll(() => Promise.all([...engines.values()].map((engine) => engine.close())));
+/** Engines without a sample, by dialect. Samples mostly wait, so that many run side by side, each on its own engine. */
+const free = new Map<EngineDialect, Engine[]>(DIALECTS.map((dialect) => [dialect, []]));
+const lengths = { name: 'test', getLength: () => LENGTH };
+const start = (dialect: EngineDialect) => startEngine(dialect, { lengths, streamMs: 0 });
+afterAll(() => Promise.all([...free.values()].flat().map((engine) => engine.close())));
 
-let prompts = 0;
+type Draw = Omit<ZooSample, 'url' | 'prompt' | 'sampling'> & { stopAt?: number };
+
+/** Runs a sample on a free engine of its dialect. */
+async function checkSample(draw: Draw): Promise<ZooOutcome> {
+  const engines = free.get(draw.dialect)!;
+  const engine = engines.pop() ?? (await start(draw.dialect));
+  try {
+    return await checkOn(engine.url, draw);
+  } finally {
+    engines.push(engine);
+  }
+}
 
 /** Runs a sample with and without behaviours, and compares both results. */
-async function checkSample(
-  draw: Omit<ZooSample, 'url' | 'prompt' | 'sampling'> & { stopAt?: number },
-): Promise<ZooOutcome> {
-  const { url } = engines.get(draw.dialect)!;
-  const prompt = draw.dialect === 'openai' ? { text: `zoo ${++prompts}` } : { promptTokenIds: [5, 6, ++prompts] };
+async function checkOn(url: string, draw: Draw): Promise<ZooOutcome> {
+  // The prompt follows from the draw, in whichever order tests run.
+  const number = crc32(JSON.stringify(draw)) % 100_000;
+  const prompt = draw.dialect === 'openai' ? { text: `zoo ${number}` } : { promptTokenIds: [5, 6, number] };
   const sampling = { seed: 3, logprobs: true };
   const plain = { entries: [], cuts: [], maxTokens: undefined, streamInterval: undefined };
   const truth = await runSample({ ...draw, url, prompt, sampling, ...plain });
@@ -45,7 +56,8 @@ async function checkSample(
   if (stop && found.finishReason === 'stop') expect(found.stopReason).toBe(stop);
   if (hasIds) expect(found.tokenCount).toBe(found.tokenIds.length);
   if (hasIds && found.usage !== undefined) expect(found.usage).toBe(found.lastCall);
-  await expect.poll(() => inEngine(url)).toBe(0);
+  const isEmpty = async (): Promise<boolean> => (await inEngine(url)) === 0;
+  await waitUntil(isEmpty, { what: 'an empty engine', timeoutMs: 30_000, intervalMs: 5 });
   expect((await fetchState(url)).resumeMismatches).toBe(0);
   return found;
 }
@@ -62,7 +74,7 @@ const PLAIN = { hits: 1, stopAt: 9 };
 const DISCONNECTION_STEP = inject('runsFactor') === 1 ? 37 : 1;
 const DISCONNECTED_BYTES = 900;
 
-describe.each(DIALECTS)('%s', (dialect) => {
+describe.concurrent.each(DIALECTS)('%s', (dialect) => {
   it.each(ENTRIES.filter(({ dialects }) => dialects.includes(dialect)))(
     '$name changes no token of a sample that is cut',
     async ({ name, failure }) => {
@@ -79,19 +91,22 @@ describe.each(DIALECTS)('%s', (dialect) => {
   if (halves.length > 0) {
     it.each(halves)('$name changes no token of a sample, after whichever token it is cut', async ({ name }) => {
       for (let cut = 1; cut < LENGTH; cut++) {
-        await checkSample({ ...PLAIN, dialect, entries: [name], at: 0, cuts: [cut] });
-        // A chunk of several tokens may end within a character, too.
-        await checkSample({ ...PLAIN, dialect, entries: [name, 'stream-interval'], at: 0, cuts: [cut, cut] });
+        await Promise.all([
+          checkSample({ ...PLAIN, dialect, entries: [name], at: 0, cuts: [cut] }),
+          // A chunk of several tokens may end within a character, too.
+          checkSample({ ...PLAIN, dialect, entries: [name, 'stream-interval'], at: 0, cuts: [cut, cut] }),
+        ]);
       }
     });
   }
 
   it('no interval changes a token of a sample, wherever it is cut', async () => {
     for (let streamInterval = 2; streamInterval <= LENGTH + 1; streamInterval++) {
-      for (const cuts of [[], [1], [streamInterval], [LENGTH - 1, 2]]) {
-        const entries = dialect === 'openai' ? [] : [`${dialect}-half-characters`];
-        await checkSample({ ...PLAIN, dialect, entries, at: 0, cuts, streamInterval });
-      }
+      const entries = dialect === 'openai' ? [] : [`${dialect}-half-characters`];
+      const checks = [[], [1], [streamInterval], [LENGTH - 1, 2]].map((cuts) =>
+        checkSample({ ...PLAIN, dialect, entries, at: 0, cuts, streamInterval }),
+      );
+      await Promise.all(checks);
     }
   });
 
@@ -132,5 +147,10 @@ it.each(['vllm', 'sglang'] as const)('a %s engine that ends no request early run
 });
 
 it('a behaviour that does not exist is refused', async () => {
-  await expect(selectZoo(engines.get('vllm')!.url, { entries: ['nothing'] })).rejects.toThrow('nothing');
+  const engine = await start('vllm');
+  try {
+    await expect(selectZoo(engine.url, { entries: ['nothing'] })).rejects.toThrow('nothing');
+  } finally {
+    await engine.close();
+  }
 });
