@@ -163,7 +163,7 @@ export class Stage {
     environment: Record<string, string> = {},
     dist = DIST,
   ): Promise<number> {
-    const port = await freePort();
+    const port = await this.choosePort();
     this.ports.set(name, port);
     const started = await this.group.start({
       name,
@@ -190,6 +190,14 @@ export class Stage {
   /** The port of an application, by the name given to {@link startApp}. */
   port(name: string): number {
     return this.ports.get(name)!;
+  }
+
+  /** Chooses a port that no application of this stage has: several may start at the same time. */
+  private async choosePort(): Promise<number> {
+    for (;;) {
+      const port = await freePort();
+      if (![...this.ports.values()].includes(port)) return port;
+    }
   }
 
   /** Ends everything, in any state. */

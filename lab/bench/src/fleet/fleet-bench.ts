@@ -3,7 +3,7 @@ import type { Stage } from '../stage';
 import { FleetSystem } from './fleet-system';
 import { FleetResults } from './fleet-results';
 import { formatReport } from './fleet-report';
-import { type Effort, HALF_LOAD, type Held, type Holder, LONG_TOKENS, Phases, SAVE_INTERVAL_MS } from './phases';
+import { type Effort, HALF_LOAD, type Held, type Holder, LONG_TOKENS, Phases } from './phases';
 
 const FULL: Effort = {
   rounds: 3,
@@ -15,19 +15,21 @@ const FULL: Effort = {
   shortRounds: 16,
   shortGroups: 16,
   saveMs: 8_000,
+  saveIntervalMs: 1_000,
   savedRequests: 192,
   savedTokens: LONG_TOKENS,
 };
 const QUICK: Effort = {
   rounds: 1,
   engines: 2,
-  holdMs: 1_000,
+  holdMs: 500,
   settleMs: 100,
-  collectMs: 100,
+  collectMs: 50,
   requests: { 1: 64, 64: 128 },
   shortRounds: 2,
   shortGroups: 4,
-  saveMs: 1_000,
+  saveMs: 500,
+  saveIntervalMs: 250,
   savedRequests: 16,
   savedTokens: 1_000,
 };
@@ -43,7 +45,7 @@ const HOLDERS: Holder[] = ['worker', 'gateway'];
 export async function benchFleet(stage: Stage, isQuick: boolean): Promise<{ report: object; text: string }> {
   const effort = isQuick ? QUICK : FULL;
   await stage.start((line) => console.error(line));
-  const system = await FleetSystem.start(stage, effort.engines, SAVE_INTERVAL_MS);
+  const system = await FleetSystem.start(stage, effort.engines, effort.saveIntervalMs);
   const phases = new Phases(system, effort);
   const results = new FleetResults(effort.engines);
   const progress = new Progress(2 + 8 * effort.rounds);
@@ -72,7 +74,7 @@ export async function benchFleet(stage: Stage, isQuick: boolean): Promise<{ repo
       if (python !== undefined) results.addPython(python);
       progress.step(`round ${round + 1}: saves`);
       const [saved, unsaved] = [await phases.saves('saved'), await phases.saves('unsaved')];
-      results.addSaves(saved, unsaved, effort.savedRequests * (1_000 / SAVE_INTERVAL_MS));
+      results.addSaves(saved, unsaved, effort.savedRequests * (1_000 / effort.saveIntervalMs));
     }
     progress.step('bytes of saves');
     results.bytes = await phases.savedBytes(TOKENS_PER_SAVE);

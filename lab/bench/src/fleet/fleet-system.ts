@@ -46,19 +46,19 @@ export class FleetSystem {
     const payloads = await stage.startRedis();
     const pools = Object.values(POOLS);
     const storage = { PAYLOAD_URL: payloads.server.url, PAYLOAD_QUOTA_BYTES: String(64 * 2 ** 30) };
-    const balancer = await stage.startApp('load-balancer', 'balancer', pools, redis, { PROBE_INTERVAL_MS: '2000' });
-    const coordinator = await stage.startApp('trainer-coordinator', 'coordinator', pools, redis, storage);
     const collect = `--max-semi-space-size=64 --require ${join(__dirname, '../gateway/collect-garbage.js')}`;
     const startHolder = (app: string, name: string, pool: string, settings: Record<string, string>) =>
       stage.startApp(app, name, [pool], redis, { POOL: pool, NODE_OPTIONS: collect, ...storage, ...settings });
     const startWorker = (pool: keyof typeof POOLS, settings: Record<string, string> = {}) =>
       startHolder('worker', `worker-${pool}`, POOLS[pool], { CONCURRENCY: String(MAX_INFLIGHT), ...settings });
-    const workers = {
-      fleet: await startWorker('fleet'),
-      saved: await startWorker('saved', { PARTIAL_SAVE_INTERVAL_MS: String(saveIntervalMs) }),
-      unsaved: await startWorker('unsaved', { PARTIAL_SAVE_INTERVAL_MS: String(NEVER_MS) }),
-    };
-    const gateway = await startHolder('gateway', 'gateway', POOLS.fleet, { API_KEYS: 'off', HTTP_HOST: '127.0.0.1' });
+    const [balancer, coordinator, gateway, fleet, saved, unsaved] = await Promise.all([
+      stage.startApp('load-balancer', 'balancer', pools, redis, { PROBE_INTERVAL_MS: '2000' }),
+      stage.startApp('trainer-coordinator', 'coordinator', pools, redis, storage),
+      startHolder('gateway', 'gateway', POOLS.fleet, { API_KEYS: 'off', HTTP_HOST: '127.0.0.1' }),
+      startWorker('fleet'),
+      startWorker('saved', { PARTIAL_SAVE_INTERVAL_MS: String(saveIntervalMs) }),
+      startWorker('unsaved', { PARTIAL_SAVE_INTERVAL_MS: String(NEVER_MS) }),
+    ]);
     const engine = stage.child<EngineQuestion, EngineCounts>('fleet/engine.main.js');
     const { ports } = await engine.ask({ kind: 'listen', dialect: 'vllm', engines: engines + SAVE_ENGINES });
     const urls = ports.map((port) => `http://127.0.0.1:${port}`);
@@ -72,7 +72,11 @@ export class FleetSystem {
     await trainer.ask({ kind: 'connect', natsUrl: nats.url });
     const client = stage.child<DirectQuestion, DirectAnswer>('fleet/direct.main.js');
     const gatewayUrl = `http://127.0.0.1:${stage.port('gateway')}`;
-    const system = new FleetSystem(engine, trainer, client, payloads.client, gatewayUrl, urlsOfFleet, workers);
+    const system = new FleetSystem(engine, trainer, client, payloads.client, gatewayUrl, urlsOfFleet, {
+      fleet,
+      saved,
+      unsaved,
+    });
     const ids = { nats: nats.pid, redis: redis.pid, payloads: payloads.server.pid, balancer, coordinator, gateway };
     for (const [part, id] of Object.entries(ids)) {
       if (id !== undefined) system.processes.set(part as keyof typeof ids, id);

@@ -22,6 +22,8 @@ export interface Effort {
   shortRounds: number;
   shortGroups: number;
   saveMs: number;
+  /** Interval of partial saves in the phase of saves. */
+  saveIntervalMs: number;
   savedRequests: number;
   /** Length of the responses whose stored bytes are counted. */
   savedTokens: number;
@@ -32,9 +34,10 @@ export const HALF_LOAD = 0.5;
 export const TOKENS_PER_SECOND = 30;
 export const SHORT_TOKENS = 16;
 export const LONG_TOKENS = 8_000;
-/** Interval of partial saves in the phase of saves, and tokens of each save. */
-export const SAVE_INTERVAL_MS = 1_000;
+/** Tokens of each request in a second of the phase of saves. */
 export const SAVE_TOKENS = 1_000;
+/** Time for which a request of the phase of saves streams beside the measurement: a busy machine opens requests slowly. */
+const SAVE_SPARE_SECONDS = 240;
 const SAMPLES = 16;
 const PYTHON_PROGRAM = 'lab/bench/direct_client.py';
 const PROMPT_TOKEN_IDS = [11, 12, 13, 14, 15, 16, 17, 18];
@@ -78,10 +81,14 @@ export class Phases {
     await this.system.untilStreams(requests);
     await delay(this.effort.settleMs);
     const before = await engine.ask({ kind: 'counts' });
+    const cpuBefore = processes.readCpuSeconds(holder);
     const usage = await processes.measure(async () => {
       await delay(this.effort.holdMs);
-      // On a busy machine the first event may be late.
-      while ((await engine.ask({ kind: 'counts' })).tokens === before.tokens) await delay(this.effort.settleMs);
+      // On a busy machine the first event may be late, and a fast one may use less than the unit of CPU time.
+      const isIdle = async (): Promise<boolean> =>
+        processes.readCpuSeconds(holder) === cpuBefore ||
+        (await engine.ask({ kind: 'counts' })).tokens === before.tokens;
+      while (await isIdle()) await delay(this.effort.settleMs);
     });
     const after = await engine.ask({ kind: 'counts' });
     if (after.streams !== requests) throw new Error(`${requests - after.streams} of ${requests} requests have ended`);
@@ -147,12 +154,12 @@ export class Phases {
     await engine.ask({ kind: 'pace', tokensPerSecond: SAVE_TOKENS });
     system.count(pool);
     const groups = effort.savedRequests / SAMPLES;
-    const maxTokens = SAVE_TOKENS * (60 + effort.saveMs / 1_000);
+    const maxTokens = SAVE_TOKENS * (SAVE_SPARE_SECONDS + effort.saveMs / 1_000);
     const job = `saves-${pool}`;
     const shape = { ...this.shape(job, SAVE_TOKENS / 4, groups, maxTokens), pool: POOLS[pool] };
     await trainer.ask({ kind: 'open', ...shape });
     await system.untilStreams(effort.savedRequests);
-    await delay(2 * SAVE_INTERVAL_MS);
+    await delay(2 * effort.saveIntervalMs);
     const usage = await processes.measure(() => delay(effort.saveMs));
     await trainer.ask({ kind: 'cancel', pool: POOLS[pool], job });
     await system.untilStreams(0);
@@ -173,7 +180,7 @@ export class Phases {
       await trainer.ask({ kind: 'train', rounds: 1, ...shape });
       return (await this.system.storedBytes()) - before;
     };
-    const saved = await store('saved', (tokensPerSave * 1_000) / SAVE_INTERVAL_MS);
+    const saved = await store('saved', (tokensPerSave * 1_000) / this.effort.saveIntervalMs);
     const made = await store('unsaved', 0);
     return { savedOverMade: saved / made, perToken: made / (SAMPLES * this.effort.savedTokens) };
   }

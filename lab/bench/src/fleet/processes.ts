@@ -49,6 +49,11 @@ export class Processes {
     return this.ids.get(part)!;
   }
 
+  /** CPU seconds of a part since its start. */
+  readCpuSeconds(part: Part): number {
+    return readCpuSeconds(this.get(part));
+  }
+
   /** Measures the CPU time of all parts while the work runs, with the time that they use without load. */
   async measure(work: () => Promise<unknown>): Promise<Usage> {
     const startedAtMs = performance.now();
