@@ -19,25 +19,30 @@ function fileOf(importer, request) {
   return [path, `${path}.ts`, `${path}/index.ts`].find((name) => existsSync(name) && statSync(name).isFile());
 }
 
-/** A spec file and the helpers that it imports, also through one another. */
-function* withHelpers(spec) {
-  const found = new Set([spec]);
-  for (const file of found) {
-    const text = readFileSync(file, 'utf8');
-    yield text;
-    for (const [, request] of text.matchAll(IMPORT)) {
-      const imported = fileOf(file, request);
-      // The library of tests has helpers of all tiers, so its imports do not count; specs name the helpers they use.
-      if (imported !== undefined && HELPER.test(imported) && imported !== 'libs/testing/src/index.ts')
-        found.add(imported);
-    }
-  }
+/** Whether each file starts processes or needs services, and the helpers that it imports: most specs share helpers. */
+const known = new Map();
+
+function readFile(file) {
+  const before = known.get(file);
+  if (before !== undefined) return before;
+  const text = readFileSync(file, 'utf8');
+  const imported = [...text.matchAll(IMPORT)].map(([, request]) => fileOf(file, request));
+  const found = {
+    startsProcesses: STARTS_PROCESSES.test(text),
+    needsServices: NEEDS_SERVICES.test(text),
+    // The library of tests has helpers of all tiers, so its imports do not count; specs name the helpers they use.
+    helpers: imported.filter((one) => one !== undefined && HELPER.test(one) && one !== 'libs/testing/src/index.ts'),
+  };
+  known.set(file, found);
+  return found;
 }
 
 export function tierOf(spec) {
-  const texts = [...withHelpers(spec)];
-  if (texts.some((text) => STARTS_PROCESSES.test(text))) return 'system';
-  return texts.some((text) => NEEDS_SERVICES.test(text)) ? 'services' : 'unit';
+  const files = new Set([spec]);
+  for (const file of files) for (const helper of readFile(file).helpers) files.add(helper);
+  const all = [...files].map(readFile);
+  if (all.some(({ startsProcesses }) => startsProcesses)) return 'system';
+  return all.some(({ needsServices }) => needsServices) ? 'services' : 'unit';
 }
 
 /** All spec files of the folders, with their tiers. */
