@@ -12,6 +12,8 @@ const PROMPTS = 32;
 const GROUPS = 4;
 const SAMPLES = 2;
 const STEPS = PROMPTS / GROUPS;
+/** Speed of the steps after the last check in the middle of a data set. */
+const LAST_SPEED = 100;
 
 describe('a trainer with a plain client of NATS or HTTP', () => {
   let system: TestSystem;
@@ -34,6 +36,7 @@ describe('a trainer with a plain client of NATS or HTTP', () => {
   afterEach(async () => {
     for (const trainer of trainers.splice(0)) await trainer.stop(0);
     rmSync(out, { recursive: true });
+    await system.setSpeed();
     await system.expectAtRest();
   });
   afterAll(async () => {
@@ -112,6 +115,8 @@ describe('a trainer with a plain client of NATS or HTTP', () => {
     await first.exited;
     expect(files().length).toBeLessThan(STEPS);
     const second = await startTrainer('killed');
+    await trainedSteps(3);
+    await system.setSpeed(LAST_SPEED);
     expect(await second.exited).toEqual({ code: 0, signal: null });
     expectWholeDataSet();
     await expectNoneTooOld('killed');
@@ -125,6 +130,8 @@ describe('a trainer with a plain client of NATS or HTTP', () => {
     const trainer = await startTrainer('http', { GATEWAY_URL: urls.join(','), NATS_URL: 'nats://127.0.0.1:1' });
     await trainedSteps(1);
     system.process('gateway-1').kill('SIGKILL');
+    await trainedSteps(3);
+    await system.setSpeed(LAST_SPEED);
     expect(await trainer.exited).toEqual({ code: 0, signal: null });
     expectWholeDataSet();
     await expectNoneTooOld('http');
@@ -141,6 +148,7 @@ describe('a trainer with a plain client of NATS or HTTP', () => {
     await trainedSteps(2);
     first.resume();
     const { code } = await first.exited;
+    await system.setSpeed(LAST_SPEED);
     expect(code).not.toBe(0);
     // The next call of the fenced trainer is refused; payloads that it was just reading may be gone.
     expect(await first.logTail(50)).toMatch(/FENCED|PAYLOAD_NOT_FOUND/);

@@ -11,6 +11,11 @@ import { TRAINERS, type TrainerEnd } from './trainers';
 const TRAINER_DEADLINE_MS = 120_000;
 /** Chance decides which replica gets a call, so a data set may pass without a visit to the failpoint. */
 const MAX_DATA_SETS = 4;
+/**
+ * Samples, as many as a step trains, that are done between the set-back and the faster end of the data set: by then
+ * each process has noticed its losses.
+ */
+const SAMPLES_BEFORE_END = 24;
 /** A random moment comes before this share of the samples is done. */
 const LATEST_SHARE = 0.8;
 
@@ -62,11 +67,13 @@ export async function runSetBack(
         if (condition.victim === 'is killed') victim?.kill();
         else victim?.resume();
         await victim?.endAgain();
+        await stand.endSoon(job, SAMPLES_BEFORE_END, training);
       }
       const { held, error } = await training;
       const lost = `lost ${(lostMs / 1_000).toFixed(1)} s`;
       expect({ error, faults: findFaults(job, prompts, held) }, lost).toEqual({ error: undefined, faults: [] });
       if (isKnown) await stand.expectTrained(job, sampleCount(prompts), condition.losesPrompts === true);
+      await stand.system.setSpeed();
       if (!reached) continue;
       await victim?.stop();
       await stand.expectAtRest();

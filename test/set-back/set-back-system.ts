@@ -11,7 +11,10 @@ import type { PayloadPlace } from './conditions';
 
 /** A response of 300 tokens takes a third of a second: a data set runs for some seconds, and loses some of them. */
 const SPEED = 15;
+const LAST_SPEED = 100;
 const PROGRESS_DEADLINE_MS = 60_000;
+/** Longer than a trainer may take. */
+const END_DEADLINE_MS = 180_000;
 const REST_DEADLINE_MS = 20_000;
 /** Time until a worker of a provocation expires. Redis may have it again, with its lease, though no process runs it. */
 const FORGOTTEN_WORKER_MS = 60_000;
@@ -74,6 +77,19 @@ export class SetBackSystem {
       what: `${count} samples of ${job}`,
       timeoutMs: PROGRESS_DEADLINE_MS,
     });
+  }
+
+  /** Speeds the engines up when so many more samples of the job are done, unless the training ends before. */
+  async endSoon(job: string, samples: number, training: Promise<unknown>): Promise<void> {
+    let isOver = false;
+    const end = () => (isOver = true);
+    training.then(end, end);
+    const wanted = (await this.done(job)) + samples;
+    await waitUntil(async () => isOver || (await this.done(job)) >= wanted, {
+      what: `${wanted} samples of ${job}`,
+      timeoutMs: END_DEADLINE_MS,
+    });
+    await this.system.setSpeed(LAST_SPEED);
   }
 
   private async done(job: string): Promise<number> {

@@ -142,7 +142,7 @@ export class FaultySystem {
       this.system.startApp('gateway', 'gateway-1', { API_KEYS: 'off' }),
       this.system.startApp('admin-api', 'admin-api-1'),
     ]);
-    for (const index of [1, 2, 3]) this.texts.set(index, await this.answer(index));
+    await Promise.all([1, 2, 3].map(async (index) => this.texts.set(index, await this.answer(index))));
   }
 
   private settingsFor(app: App): Record<string, string> {

@@ -319,6 +319,13 @@ export class TestSystem {
     return this.group.start(program);
   }
 
+  /** Changes the simulated seconds per second of all engines; default: the speed of the options. */
+  async setSpeed(speed = this.speed): Promise<void> {
+    const body = JSON.stringify({ speed });
+    const answers = this.engineUrls.map((url) => fetch(`${url}/simulator/speed`, { method: 'POST', body }));
+    for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
+  }
+
   /** The last lines of all logs, for a failed test. */
   async logs(lines = 15): Promise<string> {
     const tails = this.group.list().map(async (one) => `--- ${one.name}\n${await one.logTail(lines)}`);
@@ -328,6 +335,10 @@ export class TestSystem {
   /** Requests that are in an engine now. */
   async runningRequests(): Promise<string[]> {
     return (await this.engineStates()).flatMap(listRunning);
+  }
+
+  private get speed(): number {
+    return this.options.speed ?? 100;
   }
 
   private async readCounts(job: string) {
@@ -352,7 +363,7 @@ export class TestSystem {
         ...toOptions({
           engines: count,
           port: this.options.enginePort ?? 0,
-          speed: this.options.speed ?? 100,
+          speed: this.speed,
           lengths,
           seed: 1,
         }),

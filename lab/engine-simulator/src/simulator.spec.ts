@@ -136,6 +136,19 @@ describe('engine simulator', () => {
     await simulator.close();
   });
 
+  it('takes another speed while it runs', async () => {
+    const simulator = await startEngine('vllm', { speed: 0.001, lengths: { name: 'test', getLength: () => 300 } });
+    const call = (path: string, body: object) =>
+      fetch(`${simulator.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
+    const answer = call('/v1/completions', { prompt: 'hi', max_tokens: 300 });
+    await expect.poll(() => inEngine(simulator.url)).toBe(1);
+    expect((await call('/simulator/speed', { speed: 0 })).status).toBe(400);
+    expect((await call('/simulator/speed', { speed: 1_000 })).status).toBe(200);
+    expect(await (await answer).json()).toMatchObject({ usage: { completion_tokens: 300 } });
+    expect(await (await fetch(`${simulator.url}/simulator/state`)).json()).toMatchObject({ speed: 1_000 });
+    await simulator.close();
+  });
+
   it('drops wall time that it could not keep up with, and reports its share', () => {
     const clock = new WallClock(100, 50, 0);
     expect(clock.step(40, true)).toBe(4);

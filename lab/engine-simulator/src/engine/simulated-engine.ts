@@ -141,6 +141,10 @@ export class SimulatedEngine implements LockstepMember {
     return true;
   }
 
+  get speed(): number {
+    return this.clock.speed;
+  }
+
   /** Changes the speed of the engine's own clock, simulated seconds per wall second. */
   setSpeed(speed: number): void {
     this.clock.speed = speed;

@@ -21,13 +21,13 @@ export function simulatorRoutes(
   identities: SampleIdentities,
   { status, select }: Controls,
 ): Record<string, Route> {
-  const { serverId, speed } = engine.options;
+  const { serverId } = engine.options;
   return {
     'GET /simulator/state': (_, response) =>
       sendJson(response, 200, {
         serverId,
         instanceId: engine.instanceId,
-        speed,
+        speed: engine.speed,
         ...engine.load,
         resumeMismatches: identities.resumeMismatches,
         table: engine.table,
@@ -39,6 +39,12 @@ export function simulatorRoutes(
       engine.reset();
       identities.reset();
       sendJson(response, 200, { reset: true });
+    },
+    'POST /simulator/speed': async (request, response) => {
+      const { speed } = await readObject(request);
+      if (typeof speed !== 'number' || !(speed > 0)) throw new RefusedError(400, 'speed must be a number above 0');
+      engine.setSpeed(speed);
+      sendJson(response, 200, { accepted: true });
     },
     'POST /simulator/fault': async (request, response) => {
       const body = await readObject(request);
