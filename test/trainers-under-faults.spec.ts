@@ -21,7 +21,7 @@ const RUNS = Number(process.env.SCHEDULES ?? (inject('runsFactor') === 1 ? 6 : 2
 /** `SCHEDULE=79,169` runs these schedules of the seed alone. */
 const ONLY = (process.env.SCHEDULE ?? '').split(',').filter(Boolean).map(Number);
 /** Number of pools side by side; a schedule mostly waits. */
-const POOLS = Number(process.env.SCHEDULE_POOLS ?? Math.min(6, Math.ceil(RUNS / 3)));
+const POOLS = Number(process.env.SCHEDULE_POOLS ?? 6);
 const SAMPLES = 2;
 /** Failed schedules after which no other begins. */
 const MAX_FAILURES = 5;
