@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Report } from '../lab/demo/src/report/report';
 import { startEngine } from '../lab/engine-simulator/src/test-engine';
-import { findChild, useStart } from './system/start-runs';
+import { findChild, StartRuns, useStart } from './system/start-runs';
 
 const SMALL = ['--steps', '3', '--groups', '8', '--samples', '4', '--engines', '2', '--over-provision', '1.5'];
 
@@ -175,22 +175,34 @@ describe('npm start', () => {
       await expect.poll(left).toEqual([]);
     },
   );
+});
 
+describe('npm start with wrong input', () => {
   const GOOD = '{"id":"a","prompt":"one"}\n';
-  it.each<[string, number, RegExp, string, string[]]>([
+  it.concurrent.for<[string, number, RegExp, string, string[]]>([
     ['a malformed prompts file', 2, /line 2/, `${GOOD}{"id":"b","prompt":`, []],
     ['a prompt id that comes twice', 2, /line 2/, GOOD + GOOD, []],
     ['an empty prompts file', 2, /no prompts|empty/, '', []],
     ['more groups than prompts', 2, /more groups than prompts/, GOOD, ['--groups', '2']],
     ['over-provision below 1', 2, /over-provision/, GOOD, ['--over-provision', '0.5']],
     ['an engine that does not answer', 1, /ENGINE_UNREACHABLE/, GOOD, ['--engine', 'http://127.0.0.1:1']],
-  ])('refuses %s with the reason, and starts nothing', async (_, exitCode, message, content, options) => {
-    const prompts = join(runs.folder, 'prompts.jsonl');
-    writeFileSync(prompts, content);
-    const { code } = await (await start('--once', '--groups', '1', '--prompts', prompts, ...options)).exited;
-    expect(output()).toMatch(message);
-    expect(code).toBe(exitCode);
-    expect(output()).not.toMatch(/NATS:/);
-    await expect.poll(left).toEqual([]);
-  });
+  ])(
+    'refuses %s with the reason, and starts nothing',
+    async ([, exitCode, message, content, options], { expect: expectHere }) => {
+      const runs = new StartRuns();
+      runs.begin();
+      try {
+        const prompts = join(runs.folder, 'prompts.jsonl');
+        writeFileSync(prompts, content);
+        const run = await runs.start('--once', '--groups', '1', '--prompts', prompts, ...options);
+        const { code } = await run.exited;
+        expectHere(runs.output()).toMatch(message);
+        expectHere(code).toBe(exitCode);
+        expectHere(runs.output()).not.toMatch(/NATS:/);
+        await expectHere.poll(runs.left).toEqual([]);
+      } finally {
+        await runs.end();
+      }
+    },
+  );
 });

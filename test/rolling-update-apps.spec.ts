@@ -15,6 +15,11 @@ const APPS = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admi
 const PROMPTS = dataSet(8, 2);
 /** One client for each length of response; more clients when there are two replicas. */
 const CLIENTS = OLD_BUILD === undefined ? 2 : 6;
+/** Longer than a response that ends in preStop. */
+const MAX_PRE_STOP_MS = OLD_BUILD === undefined ? 2_000 : Infinity;
+/** Speeds of the engines while pods are replaced, and at the end of the load. */
+const SPEED = OLD_BUILD === undefined ? 40 : 20;
+const LAST_SPEED = 200;
 const CALLERS = 4;
 /** Pause between the calls of a caller or an operator. A shorter one only takes more processor time. */
 const PAUSE_MS = 50;
@@ -39,7 +44,7 @@ beforeAll(async () => {
     workers: 0,
     registersEngines: false,
     prompts: PROMPTS,
-    speed: 20,
+    speed: SPEED,
     getEnvironment: (app) => ({
       // A busy machine may stand still for seconds.
       WORKER_TTL_MS: '6000',
@@ -48,7 +53,7 @@ beforeAll(async () => {
     }),
   });
   for (const app of APPS) {
-    deployments[app] = new Deployment(system, app);
+    deployments[app] = new Deployment(system, app, MAX_PRE_STOP_MS);
     await deployments[app].scale(REPLICAS, OLD_BUILD ?? NEW_BUILD);
     if (app === 'load-balancer') await system.registerEngines();
   }
@@ -187,6 +192,7 @@ it(
       }
     };
     await Promise.race([update(), load]).finally(() => stopping.abort());
+    await system.setSpeed(LAST_SPEED);
     await load;
     console.log(`under load: ${JSON.stringify(done)}, repeated: ${JSON.stringify([...repeats, ...broken])}`);
 

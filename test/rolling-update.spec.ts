@@ -25,7 +25,7 @@ function createRelease(schemaVersion: number): string {
 }
 
 beforeAll(async () => {
-  system = await TestSystem.start({ workers: 2, prompts: PROMPTS, speed: 100 });
+  system = await TestSystem.start({ workers: 2, prompts: PROMPTS, speed: 200 });
 });
 afterAll(async () => {
   await system?.stop();

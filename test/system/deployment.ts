@@ -17,9 +17,11 @@ export class Deployment {
   private pods: string[] = [];
   private started = 0;
 
+  /** @param maxPreStopMs time of preStop, if the chart has a longer one */
   constructor(
     private readonly system: TestSystem,
     readonly app: string,
+    private readonly maxPreStopMs: number,
   ) {}
 
   /** Starts as many pods of this build. */
@@ -53,7 +55,8 @@ export class Deployment {
   /** preStop while clients are still sent here for a time, SIGTERM, and an end within the period of grace. */
   private async terminate(name: string): Promise<void> {
     const key = this.app.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
-    const preStopMs = 1_000 * (values[key]?.preStopSeconds ?? values['defaults']!.preStopSeconds!);
+    const chartSeconds = values[key]?.preStopSeconds ?? values['defaults']!.preStopSeconds!;
+    const preStopMs = Math.min(1_000 * chartSeconds, this.maxPreStopMs);
     await delay(preStopMs / 2);
     this.endpoints.splice(this.endpoints.indexOf(name), 1);
     await delay(preStopMs / 2);
