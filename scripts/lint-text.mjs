@@ -38,6 +38,7 @@ const SORTS = new Set([
   'libs/contracts/src/text.ts',
   'libs/policies/src/rebalance/tier-cost.ts',
   'libs/policies/src/rebalance/planned-server.ts',
+  'libs/policies/src/what-if/what-if.ts',
 ]);
 
 /**
