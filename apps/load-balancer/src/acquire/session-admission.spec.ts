@@ -27,6 +27,7 @@ it('takes the KV memory from the engine, answers a waiting session when another 
   const first = await turn('first', 12_000);
   await expect(turn('second', 12_000)).rejects.toMatchObject({
     code: 'SERVERS_FULL',
+    message: expect.stringContaining('lb.finish-session'),
     details: { reason: 'kv-full' },
     retryable: true,
   });

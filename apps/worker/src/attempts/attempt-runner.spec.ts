@@ -277,6 +277,26 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')).toEqual([]);
   });
 
+  it('waits for KV memory until the deadline of such waits, not until the deadline for pools without servers', async () => {
+    const kvFull = new BroomwagonError('WAIT_TIMEOUT', 'full', { details: { reason: 'kv-full' } });
+    const waited = await startAttempt(undefined, { noServerDeadlineMs: 50 });
+    let asked = 0;
+    waited.controlPlane.on('lb.acquire', async ({ acquireId }) => {
+      // Longer than the deadline for pools without servers in total.
+      await delay(30);
+      if (asked++ < 3) throw kvFull;
+      return { ...LEASE, leaseId: `7.${acquireId}` };
+    });
+    expect(await waited.run()).toBe('finished');
+    const ended = await startAttempt(undefined, { kvWaitDeadlineMs: 30 });
+    ended.controlPlane.on('lb.acquire', async () => {
+      await delay(20);
+      throw kvFull;
+    });
+    expect(await ended.run()).toBe('no-server');
+    expect(ended.controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', message: 'full' });
+  });
+
   it('saves its new tokens from time to time, payload first, and stores all tokens at its end', async () => {
     const { run, controlPlane, payloads, engines, attempt } = await startAttempt(undefined, {
       partialSaveIntervalMs: 10,

@@ -25,6 +25,11 @@ export function withLeases<Base extends ConfigClass>(base: Base, app: string) {
     @Env('NO_SERVER_DEADLINE_MS', 'time without a server after which a request is returned', { min: 0 })
     noServerDeadlineMs: number = 600_000;
 
+    @Env('KV_WAIT_DEADLINE_MS', 'time that a request of a session waits for KV memory before it ends with an error', {
+      min: 0,
+    })
+    kvWaitDeadlineMs: number = 7_200_000;
+
     @Env('TRANSITION_DEADLINE_MS', 'how long the end of a request or lease is repeated', { min: 100 })
     transitionDeadlineMs: number = 120_000;
 

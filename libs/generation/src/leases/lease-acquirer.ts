@@ -29,7 +29,10 @@ export type Acquisition = { lease: Lease } | { failed: 'stopped' | 'no-server' |
 /** Fields of an acquire: ids for placement and constraints. */
 export type LeaseRequest = Omit<AcquireItem, 'acquireId' | 'waitMs'>;
 
-/** End of a wait for a server; several acquires may share this end. A pause of the pool makes the wait begin again. */
+/**
+ * End of a wait for a server; several acquires may share this end. A pause of the pool makes the wait begin again, and
+ * so does an answer that other sessions fill the KV memory, until KV_WAIT_DEADLINE_MS.
+ */
 export interface WaitDeadline {
   endsAtMs: number;
 }
@@ -72,6 +75,7 @@ export class LeaseAcquirer {
     }: AcquireOptions = {},
   ): Promise<Acquisition> {
     let asked = request;
+    const startedAtMs = Date.now();
     this.leases.asking(call);
     let last: Error | undefined;
     let refused = false;
@@ -87,13 +91,12 @@ export class LeaseAcquirer {
       } catch (error) {
         last = error as Error;
         if (isExpiredEpoch(error)) this.session.fence(call.worker);
-        // A single acquire waits for a shorter time than all its repeats together.
-        if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) {
-          // A session that waits for KV memory has servers: the deadline is for pools without servers.
-          const { reason } = (error.details ?? {}) as { reason?: string };
-          if (reason === 'kv-full') Object.assign(deadline, this.deadline());
-          continue;
+        // A session that waits for KV memory has servers: its wait has a deadline of its own.
+        if (getReason(error) === 'kv-full') {
+          deadline.endsAtMs = Math.min(this.deadline().endsAtMs, startedAtMs + this.config.kvWaitDeadlineMs);
         }
+        // A single acquire waits for a shorter time than all its repeats together.
+        if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
         // A load-balancer of the previous release does not know the field `avoidServers`.
         if (asked.avoidServers !== undefined && isBroomwagonError(error, 'VALIDATION_FAILED')) {
           asked = { ...request, avoidServers: undefined };
@@ -132,7 +135,11 @@ export class LeaseAcquirer {
 
 /** Whether only a registration can let the acquire be granted. */
 function noneFits(error: unknown): boolean {
-  const reason: UnservedReason = 'none-fits';
-  if (!isBroomwagonError(error, 'NO_SERVER_AVAILABLE')) return false;
-  return (error.details as { reason?: UnservedReason } | undefined)?.reason === reason;
+  return isBroomwagonError(error, 'NO_SERVER_AVAILABLE') && getReason(error) === 'none-fits';
+}
+
+/** The obstacle that an acquire has met, if the answer names it. */
+function getReason(error: unknown): UnservedReason | undefined {
+  if (!isBroomwagonError(error)) return undefined;
+  return (error.details as { reason?: UnservedReason } | undefined)?.reason;
 }

@@ -68,6 +68,9 @@ const MESSAGES: Partial<Record<ErrorCode, string>> = {
   FENCED: 'The worker epoch has expired; register again',
   VALIDATION_FAILED: 'The acquireId is in use by another live worker',
 };
+const KV_FULL =
+  'The contexts of other sessions fill the KV memory of the servers: end sessions that take no more turns ' +
+  '(lb.finish-session), begin fewer sessions at a time, or add servers';
 const FIELDS: Partial<Record<ErrorCode, string>> = {
   FENCED: 'workerEpoch',
   VALIDATION_FAILED: 'acquireId',
@@ -87,7 +90,9 @@ export function toRefusal({ error: code, reason }: Refused, model?: string): Bro
   const message =
     code === 'MODEL_NOT_FOUND' && model !== undefined
       ? `No engine of the pool lists the model or adapter "${model}": load it, or name one of server.list (models)`
-      : (MESSAGES[code] ?? ERROR_CODES[code].about);
+      : reason === 'kv-full'
+        ? KV_FULL
+        : (MESSAGES[code] ?? ERROR_CODES[code].about);
   return new BroomwagonError(code, message, {
     field: FIELDS[code],
     ...(reason === undefined ? {} : { details: { reason } }),

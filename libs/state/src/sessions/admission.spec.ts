@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { PoolSettings } from '@broomwagon/contracts';
 import { PoolAudit } from '../audit';
+import type { WaiterAnswer } from '../leases/grants';
 import { openTestStore, openTestWorker, type TestStore } from '../routing/routing-store.fixture';
 
 let test: TestStore;
@@ -60,6 +61,33 @@ describe('without sessionAdmission', () => {
     await wholeTurn('s', 600);
     expect(await state('s')).toBe('none');
     expect(await residentTokens('a')).toBe(0);
+    expect(await audit()).toEqual([]);
+  });
+
+  it('a pool that ends admission while many sessions wait grants each of them once, by releases alone', async () => {
+    await open([], { pausedSessionWaitMs: 600_000 });
+    await test.server('a', 3);
+    for (let n = 0; n < 30; n++) await wholeTurn(`paused${n}`, 100, { boundServerId: 'a' });
+    await turn('holder', 970, { boundServerId: 'a' });
+    const waiting: string[] = [];
+    for (let n = 0; n < 60; n++) {
+      waiting.push((await turn(n < 30 ? `paused${n}` : `new${n}`, 600)).acquireId);
+    }
+    expect(await totals()).toMatchObject({ leases: 1, pausedSessionWaiters: 30, newSessionWaiters: 30 });
+
+    const answers: WaiterAnswer[] = [];
+    const { version } = await test.pools.configure(test.pool, {}, ['sessionAdmission']);
+    for await (const page of test.servers.pages('rescore', test.pool)) answers.push(...page.answers);
+    await test.pools.finish(test.pool, version);
+    for await (const page of test.waiters.whileMore('grant', test.pool)) answers.push(...page.answers);
+    expect(await totals()).toMatchObject({ leases: 3, pausedSessionWaiters: 0, newSessionWaiters: 0 });
+    for (let n = 0; n < 61; n++) {
+      const [acquireId] = await test.redis.hkeys(`${test.root}:leases`);
+      answers.push(...(await end({ acquireId: acquireId! })).answers);
+    }
+    expect(answers.map(({ acquireId }) => acquireId).toSorted()).toEqual(waiting.toSorted());
+    expect(answers.filter((answer) => 'error' in answer)).toEqual([]);
+    expect(await totals()).toMatchObject({ leases: 0 });
     expect(await audit()).toEqual([]);
   });
 });

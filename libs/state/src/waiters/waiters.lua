@@ -5,6 +5,7 @@ local WORK_PER_SCRIPT = 128 -- waiters checked; each may be restricted, and a gr
 local WORK_OF_A_GRANT = 6
 Waiters.SERVERS_LOOKED_AT = 64
 local LANES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 8 -- of sessions that may leave a full server
+local SESSION_LANES = { Admission.PAUSED_LANE, Admission.NEW_LANE } -- in the order in which they are granted
 
 function Waiters.park(tx, item, lane)
   item.lane = lane
@@ -114,9 +115,9 @@ local function first_waiter_for(tx, server, skipped)
 end
 
 -- Grants the first waiters of the lanes of sessions that are not resident, paused sessions before new sessions. Returns
--- the work done, and true when the bound of one script was reached.
+-- true when the bound of one script was reached.
 local function grant_sessions(tx, work, answers, servers)
-  for _, lane in ipairs({ Admission.PAUSED_LANE, Admission.NEW_LANE }) do
+  for _, lane in ipairs(SESSION_LANES) do
     local key, stays = tx.key:serverLane(lane), 0
     while stays < Admission.LOOKED_AT do
       if work >= WORK_PER_SCRIPT then return true end
@@ -131,6 +132,25 @@ local function grant_sessions(tx, work, answers, servers)
       end
     end
     if stays > 0 then return false end
+  end
+  return false
+end
+
+-- Empties the lanes of sessions in a pool that has ended admission by KV memory: each waiter is granted or answered, or
+-- waits in the lane of other acquires. Returns true when the bound of one script was reached.
+local function drain_sessions(tx, answers, servers)
+  if redis.call('EXISTS', tx.key:serverLane(SESSION_LANES[1]), tx.key:serverLane(SESSION_LANES[2])) == 0 then
+    return false
+  end
+  local page = math.floor(WORK_PER_SCRIPT / WORK_OF_A_GRANT)
+  for _, lane in ipairs(SESSION_LANES) do
+    local key = tx.key:serverLane(lane)
+    local ids = redis.call('ZRANGE', key, 0, page - 1)
+    for _, id in ipairs(ids) do
+      local waiter = Parked.get(tx, id)
+      if waiter then Waiters.settle(tx, waiter, answers, servers) else redis.call('ZREM', key, id) end
+    end
+    if #ids == page then return true end
   end
   return false
 end
@@ -162,14 +182,15 @@ function Waiters.grant(tx, server_ids, answers, servers)
       end
     end
   end
-  return grant_sessions(tx, work, answers, servers)
+  return tx.admits_by_kv and grant_sessions(tx, work, answers, servers)
 end
 
 -- Ends a transition that made room on these servers: the room goes to waiters, whose answers are added to the reply of
 -- `fields` and `json`, see Reply.object. `fields` is a function when the fields depend on the leases granted here.
 function Waiters.reply(tx, server_ids, fields, json)
   local answers, servers = {}, {}
-  local more = Waiters.grant(tx, server_ids, answers, servers)
+  local more = not tx.admits_by_kv and drain_sessions(tx, answers, servers)
+  more = Waiters.grant(tx, server_ids, answers, servers) or more
   Leases.save(tx)
   if type(fields) == 'function' then fields = fields() end
   fields.answers, fields.more, json = answers, more, json or {}
