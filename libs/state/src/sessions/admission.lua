@@ -71,9 +71,9 @@ local function is_over(sums) return sums.capacity ~= nil and sums.tokens > USABL
 -- Pauses sessions between two turns while the contexts on the server exceed its memory: first the session with the
 -- least cost of computing its context again, times the probability that it returns before that would be done.
 function Admission.relieve(tx, server)
-  if not tx.admits_by_kv or not is_over(Residency.sums(tx, server.id, server.epoch)) then return end
+  if not tx.admits_by_kv or not is_over(Residency.sums_of_server(tx, server)) then return end
   local away = read_away(tx, server, AWAY_LOOKED_AT)
-  while away[1] and is_over(Residency.sums(tx, server.id, server.epoch)) do
+  while away[1] and is_over(Residency.sums_of_server(tx, server)) do
     local chosen, lowest
     for position, one in ipairs(away) do
       local tokens = Residency.own_tokens(one.binding)
@@ -86,9 +86,9 @@ function Admission.relieve(tx, server)
 end
 
 local function has_kv_room(tx, server, need, kind)
-  local sums = Residency.sums(tx, server.id, server.epoch)
+  local sums = Residency.sums_of_server(tx, server)
   if not sums.capacity or sums.tokens <= 0 then return true end
-  local tokens = need.families[Loads.count_name(server.id, server.epoch)] and need.own or need.own + need.shared
+  local tokens = need.family[Loads.count_name(server.id, server.epoch)] and need.own or need.own + need.shared
   return sums.tokens + tokens + RESERVED[kind] * (sums.growth + need.growth) <= USABLE_SHARE * sums.capacity
 end
 
@@ -129,21 +129,20 @@ function Admission.has_wrong_parent(tx, item)
   return false
 end
 
--- What the acquire adds to a server: own and shared tokens, growth, and the places of its family.
+-- What the acquire adds to a server: own and shared tokens, growth, and its family.
 local function need_of(tx, item, binding)
   local parent = item.parentSessionId and Sessions.get(tx, item.parentSessionId)
   local known = binding and binding.context and binding or {}
   local context = item.contextTokens or known.context or 0
-  local families = Hashes.all(tx.key:sessionFamily(known.family or item.groupId or (parent and parent.family)
-    or item.sessionId))
-  local shared = math.min(context, tonumber(families.shared or known.shared or context))
-  return { own = context - shared, shared = shared, growth = Residency.expected_growth(tx, context),
-    families = families }
+  local family = Residency.read_family(tx, known.family or item.groupId or (parent and parent.family)
+    or item.sessionId)
+  local shared = math.min(context, tonumber(family.shared or known.shared or context))
+  return { own = context - shared, shared = shared, growth = Residency.expected_growth(tx, context), family = family }
 end
 
 -- True when other acquires of the kind, or of a kind before it, are to be tried first.
 local function is_behind(tx, kind)
-  if redis.call('EXISTS', tx.key.acquireWaiters) == 0 then return false end
+  if not tx.has_waiters then return false end
   local paused = redis.call('ZCARD', tx.key:serverLane(Admission.PAUSED_LANE))
   if kind == 'paused' then return paused >= Admission.LOOKED_AT end
   return paused > 0 or redis.call('ZCARD', tx.key:serverLane(Admission.NEW_LANE)) > 0
@@ -157,6 +156,17 @@ local function wait_in(tx, item, binding, kind)
     if Residency.await(tx, binding) then Sessions.save(tx, item.sessionId, binding) end
   end
   return nil, kind == 'paused' and Admission.PAUSED_LANE or Admission.NEW_LANE
+end
+
+-- Reads the sums of the servers that the choices of this transition will probably take.
+local function read_sums_ahead(tx)
+  if tx.has_sums or tx.expected_choices == 1 then return end
+  tx.has_sums = true
+  local order, servers = Order.read(tx, Order.BEST), {}
+  for position = order.first, math.min(order.last, order.first + tx.expected_choices - 1) do
+    servers[#servers + 1] = Servers.get(tx, order.ids[position])
+  end
+  Residency.read_sums_of_servers(tx, servers)
 end
 
 -- Chooses the server of an acquire that needs admission: (server, branch), or (nil, lane to wait in). `home`: the
@@ -173,6 +183,7 @@ function Admission.place(tx, item, home, kind)
   end
   local chosen = home and can_take(home) and home
   if not chosen then
+    read_sums_ahead(tx)
     Visit.eligible(tx, Order.BEST, function(id, _, looked_at)
       local server = Servers.get(tx, id)
       if server and can_take(server) then chosen = server end

@@ -34,20 +34,42 @@ function Residency.sums(tx, server_id, epoch)
   return sums
 end
 
--- Reads the sums of the servers of many bindings with one call.
-function Residency.read_sums(tx, bindings)
+-- Like Residency.sums, found once for each server of this transition.
+function Residency.sums_of_server(tx, server)
+  if server.kvEpoch ~= server.epoch then
+    server.kvSums, server.kvEpoch = Residency.sums(tx, server.id, server.epoch), server.epoch
+  end
+  return server.kvSums
+end
+
+-- Reads the sums of many server epochs with one call: ids of servers, and the epoch of each.
+local function read_sums(tx, server_ids, epochs)
   local fields, names = {}, {}
-  for _, binding in ipairs(bindings) do
-    local name = Loads.count_name(binding.serverId, binding.epoch)
+  for index, server_id in ipairs(server_ids) do
+    local name = Loads.count_name(server_id, epochs[index])
     if tx.kv_sums[name] == nil then
       tx.kv_sums[name] = false
       names[#names + 1] = name
-      fields[#fields + 1], fields[#fields + 2] = name, CAPACITY .. binding.serverId
+      fields[#fields + 1], fields[#fields + 2] = name, CAPACITY .. server_id
     end
   end
   if not fields[1] then return end
   local stored = redis.call('HMGET', tx.key.serverKv, unpack(fields))
   for index, name in ipairs(names) do tx.kv_sums[name] = unpack_sums(tx, stored[2 * index - 1], stored[2 * index]) end
+end
+
+-- Reads the sums of the servers of many bindings with one call.
+function Residency.read_sums(tx, bindings)
+  local server_ids, epochs = {}, {}
+  for index, binding in ipairs(bindings) do server_ids[index], epochs[index] = binding.serverId, binding.epoch end
+  read_sums(tx, server_ids, epochs)
+end
+
+-- Reads the sums of many servers with one call.
+function Residency.read_sums_of_servers(tx, servers)
+  local server_ids, epochs = {}, {}
+  for index, server in ipairs(servers) do server_ids[index], epochs[index] = server.id, server.epoch end
+  read_sums(tx, server_ids, epochs)
 end
 
 -- Replaces the sums of a server epoch.
@@ -119,16 +141,31 @@ local function begin(tx, binding, session_id, item, parent)
   learn(tx, 'reached' .. bin_of(binding.context, MIN_BIN, MAX_BIN))
 end
 
+function Tx.fields.known_families(tx) return {} end -- family -> its hash, until a session of the family leaves
+
+-- A family as it is stored: `shared` -> tokens, serverId:epoch -> resident sessions; empty without resident sessions.
+function Residency.read_family(tx, family)
+  local known = tx.known_families[family]
+  if not known then
+    known = Hashes.all(tx.key:sessionFamily(family))
+    tx.known_families[family] = known
+  end
+  return known
+end
+
 -- Counts the context on the server of the binding. All sessions of a family share the prefix of its first session.
 function Residency.enter(tx, binding, is_placed)
-  local family = tx.key:sessionFamily(binding.family)
-  if redis.call('HSETNX', family, 'shared', Format.integer(binding.shared)) == 0 then
-    binding.shared = tonumber(redis.call('HGET', family, 'shared'))
+  local family, name = Residency.read_family(tx, binding.family), Loads.count_name(binding.serverId, binding.epoch)
+  local key, is_first = tx.key:sessionFamily(binding.family), not family[name]
+  if family.shared then
+    binding.shared = tonumber(family.shared)
+    family[name] = redis.call('HINCRBY', key, name, 1)
+  else
+    family.shared, family[name] = Format.integer(binding.shared), 1
+    redis.call('HSET', key, 'shared', family.shared, name, 1)
   end
   local tokens = Residency.own_tokens(binding)
-  if redis.call('HINCRBY', family, Loads.count_name(binding.serverId, binding.epoch), 1) == 1 then
-    tokens = tokens + binding.shared
-  end
+  if is_first then tokens = tokens + binding.shared end
   binding.state = BindingRecord.RESIDENT
   change(tx, binding, tokens, binding.growth, is_placed)
 end
@@ -137,6 +174,7 @@ end
 function Residency.leave(tx, session_id, binding)
   local family, name = tx.key:sessionFamily(binding.family), Loads.count_name(binding.serverId, binding.epoch)
   local tokens = Residency.own_tokens(binding)
+  tx.known_families[binding.family] = nil
   if redis.call('HINCRBY', family, name, -1) <= 0 then
     redis.call('HDEL', family, name)
     tokens = tokens + binding.shared
@@ -246,13 +284,14 @@ function Residency.save(tx)
       elseif one.isChanged then
         kept[#kept + 1], kept[#kept + 2] = name, struct.pack(SUMS, one.tokens, one.growth)
       end
+      one.isChanged = false
     end
     Hashes.write(tx.key.serverKv, kept, gone)
   end
   for field, count in pairs(rawget(tx, 'learned') or {}) do
     redis.call('HINCRBY', tx.key.sessionCounts, field, count)
   end
-  tx.kv_sums, tx.learned = nil, nil
+  tx.learned = nil
 end
 
 return Residency

@@ -20,7 +20,10 @@ function Parked.get(tx, acquire_id)
   return packed and cjson.decode(packed) or nil
 end
 
+function Tx.fields.has_waiters(tx) return redis.call('EXISTS', tx.key.acquireWaiters) == 1 end
+
 function Parked.save(tx, waiter)
+  tx.has_waiters = true
   redis.call('HSET', tx.key.acquireWaiters, waiter.acquireId, cjson.encode(waiter))
   redis.call('ZADD', tx.key:serverLane(waiter.lane), waiter.score, waiter.acquireId)
   redis.call('ZADD', tx.key.acquireDeadlines, Format.integer(waiter.deadlineMs), waiter.acquireId)

@@ -6,7 +6,7 @@ local RESERVED = 0.35 -- part of the growth, as for new sessions in sessions/adm
 local ASSUMED_TOKENS = 1000000 -- KV memory of a server that is not known
 
 local function share_of(tx, server)
-  local sums = Residency.sums(tx, server.id, server.epoch)
+  local sums = Residency.sums_of_server(tx, server)
   return math.floor(1000 * (sums.tokens + RESERVED * sums.growth) / (sums.capacity or ASSUMED_TOKENS))
 end
 
