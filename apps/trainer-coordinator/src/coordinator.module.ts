@@ -27,6 +27,7 @@ import { PromptController } from './prompts/prompt.controller';
 import { GrantService } from './grants/grant.service';
 import { ExpiredAttempts } from './requests/expired-attempts';
 import { RequestController } from './requests/request.controller';
+import { CompletionService } from './requests/completion.service';
 import { RequestService } from './requests/request.service';
 import { ResultsService } from './rounds/results.service';
 import { RewardService } from './rounds/reward.service';
@@ -106,6 +107,7 @@ import { WeightsController } from './weights/weights.controller';
     PayloadRoomService,
     RebalanceService,
     RebalanceWatchService,
+    CompletionService,
     RequestService,
     RequeueService,
     ResultsService,

@@ -14,7 +14,14 @@ export * from './trajectories/trajectory.store';
 export * from './waiters/waiter.store';
 export * from './workers/worker.store';
 export * from './pools';
-export { type AttemptFence, RequestStore, type SaveManyArgs, type SegmentArgs } from './requests/request.store';
+export {
+  type AttemptFence,
+  type CompleteAnswer,
+  type CompleteItemArgs,
+  RequestStore,
+  type SaveManyArgs,
+  type SegmentArgs,
+} from './requests/request.store';
 export * from './rounds';
 export * from './aborts/abort.store';
 export * from './weights/weight.store';

@@ -16,6 +16,7 @@ import {
 import { MessageContext, Operation } from '@broomwagon/messaging';
 import { InspectionStore } from '@broomwagon/state';
 import { AbortService } from '../aborts/abort.service';
+import { CompletionService } from './completion.service';
 import { RequestService } from './request.service';
 
 /**
@@ -26,6 +27,7 @@ import { RequestService } from './request.service';
 export class RequestController {
   constructor(
     private readonly requests: RequestService,
+    private readonly completions: CompletionService,
     private readonly aborts: AbortService,
     private readonly inspections: InspectionStore,
   ) {}
@@ -52,12 +54,12 @@ export class RequestController {
 
   @Operation('request.complete')
   complete(body: CompleteRequest, { pool }: MessageContext) {
-    return this.requests.complete(pool, body);
+    return this.completions.complete(pool, body);
   }
 
   @Operation('request.complete-many')
   completeMany(body: CompleteManyRequest, { pool }: MessageContext) {
-    return this.requests.completeMany(pool, body);
+    return this.completions.completeMany(pool, body);
   }
 
   @Operation('request.fail')

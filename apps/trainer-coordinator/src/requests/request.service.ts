@@ -10,10 +10,6 @@ import {
   type SaveRequest,
   type ClaimReply,
   type ClaimRequest,
-  type CompleteManyReply,
-  type CompleteManyRequest,
-  type CompleteReply,
-  type CompleteRequest,
   type FailReason,
   type FailReply,
   type FailRequest,
@@ -27,7 +23,6 @@ import { failpoint } from '@broomwagon/platform';
 import { PayloadStore, PoolDirectory, RequestStore, type SaveManyArgs } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { WaitingReaders } from '../rounds/waiting-readers';
 import { RoundSweeps } from '../rounds/round-sweeps';
 import { WorkerCommands } from '../commands/worker-commands';
 import { PayloadRoomService } from '../payload/payload-room.service';
@@ -56,9 +51,6 @@ const EVIDENCE: Record<FailReason, 'failure' | 'unserved' | 'other'> = {
 /** Bytes after which a page of segments ends. */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
-/** Maximum checks whether the segment of a finished sample is stored. Only a set-back of Redis repeats the check. */
-const MAX_LOOKS = 4;
-
 /** Characters of the message of a failure that are kept. */
 const REASON_LENGTH = 300;
 
@@ -81,7 +73,6 @@ export class RequestService {
     private readonly sweeps: RoundSweeps,
     private readonly commands: WorkerCommands,
     private readonly room: PayloadRoomService,
-    private readonly readers: WaitingReaders,
     private readonly payloads: PayloadStore,
     private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
@@ -156,39 +147,6 @@ export class RequestService {
   }
 
   /**
-   * @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE;
-   *   PAYLOAD_NOT_FOUND: the sample would finish, but its segment is not in the store, and nothing was changed
-   */
-  async complete(pool: PoolName, body: CompleteRequest): Promise<CompleteReply> {
-    const answer = await this.finish(pool, body);
-    this.metrics.attempts.inc({ outcome: answer.state });
-    this.metrics.observeMove(answer.moveTimes);
-    this.commands.abort(pool, 'cut', answer.aborts);
-    if (answer.roundCompleted) this.sweeps.cutSoon(pool, answer);
-    if (answer.groupAccepted || answer.roundCompleted) this.readers.wake(pool, answer);
-    if (answer.madeRoom) this.grants.soon(pool);
-    await failpoint('coordinator.complete.before-reply');
-    const { state, groupAccepted, roundCompleted } = answer;
-    return { state, groupAccepted, roundCompleted };
-  }
-
-  /** Each sample has a result of its own. @throws BroomwagonError INTERNAL for a defect; repeating is safe */
-  async completeMany(
-    pool: PoolName,
-    { workerId, workerEpoch, completes }: CompleteManyRequest,
-  ): Promise<CompleteManyReply> {
-    const completeOne = (item: CompleteManyRequest['completes'][number]) =>
-      this.complete(pool, Object.assign({}, item, { workerId, workerEpoch }));
-    const results = (await Promise.allSettled(completes.map(completeOne))).map((settled) => {
-      if (settled.status === 'fulfilled') return settled.value;
-      const reason: unknown = settled.reason;
-      if (isBroomwagonError(reason) && reason.code !== 'INTERNAL') return { error: reason.toWire() };
-      throw reason;
-    });
-    return { results };
-  }
-
-  /**
    * @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE
    */
   async fail(pool: PoolName, body: FailRequest): Promise<FailReply> {
@@ -211,38 +169,6 @@ export class RequestService {
     if (answer.state === 'pending' || answer.madeRoom) this.grants.soon(pool);
     if (answer.roundCompleted) this.sweeps.cutSoon(pool, answer);
     return { state: answer.state };
-  }
-
-  /** Completes the request. Checks the segment again if Redis was set back, because Redis may have lost the segment. */
-  private async finish(pool: PoolName, body: CompleteRequest) {
-    const segment = toSegmentArgs(this.payloads, pool, body);
-    for (let looks = 1; ; looks += 1) {
-      const stamp = this.requests.seenStamp(pool);
-      const isMissing = body.segment !== undefined && !(await this.isStored(body.segment.ref));
-      await failpoint('coordinator.complete.after-look');
-      try {
-        return await this.requests.complete(pool, { isMissing, stamp, ...body, ...segment });
-      } catch (error) {
-        if (!isBroomwagonError(error, 'GENERATION_CHANGED')) throw error;
-        if (looks === MAX_LOOKS) {
-          throw new BroomwagonError('UNAVAILABLE', `Redis was set back ${MAX_LOOKS} times`, { cause: error });
-        }
-      }
-    }
-  }
-
-  /**
-   * Whether a payload is stored: Redis may lose a payload before the message that refers to the payload arrives. Only a
-   * finished sample is checked. A resumed sample generates a missing segment again.
-   */
-  private async isStored(ref: string): Promise<boolean> {
-    try {
-      await this.payloads.stat(ref);
-      return true;
-    } catch (error) {
-      if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND') || isBroomwagonError(error, 'PAYLOAD_INCOMPLETE')) return false;
-      throw error;
-    }
   }
 
   /**

@@ -44,7 +44,7 @@ export class Build {
   constructor(
     checkout: string,
     readonly redis: Redis,
-    prefix: string,
+    private readonly prefix: string,
   ) {
     this.folder = join(resolve(checkout), 'dist');
     const state: AnyState = required(join(this.folder, 'libs/state/src'));
@@ -114,8 +114,14 @@ export class Build {
     }));
   }
 
-  /** Opens a round with so many groups of one sample, all of them pending. @returns its job */
-  async openRound(pool: string, groups: number): Promise<string> {
+  /** Admits sessions of a pool by KV memory, which has room for all sessions. To be called before its servers exist. */
+  async admitByKv(pool: string): Promise<void> {
+    const settings = { sessionAdmission: 'kv', sessionKvTokens: 1e12, policy: 'least-kv' };
+    await this.redis.hset(`${this.prefix}:{${pool}}:settings`, settings);
+  }
+
+  /** Opens a round with so many groups, whose samples are all pending. @returns its job */
+  async openRound(pool: string, groups: number, samples: number): Promise<string> {
     const job = `job-${this.nextId()}`;
     const plan = { kind: 'short' as const, neededGroups: groups, takeGroups: 0, newGroups: groups };
     const { trainerEpoch } = await this.rounds.open(pool, {
@@ -133,7 +139,7 @@ export class Build {
       const page = Array.from({ length: Math.min(32, groups - first) }, (_, offset) => ({
         groupId: `${job}-${first + offset}`,
         digest: 'digest',
-        samples: 1,
+        samples,
         maxTokens: 1_000,
         promptRef: 'p'.repeat(128),
         sampling: '{"temperature":1}',

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { LIMITS } from '@broomwagon/contracts';
-import type { AcquireEntry } from '@broomwagon/state';
+import type { AcquireEntry, RequestStore } from '@broomwagon/state';
 import { median, significant } from '../arithmetic';
 import { Progress } from '../progress';
 import type { Stage } from '../stage';
@@ -85,6 +85,8 @@ class Cost {
     for (const build of [this.before, this.after]) {
       await build.loadScripts();
       for (const [pool, servers] of Object.entries(POOLS)) await build.fill(pool, servers);
+      await build.admitByKv('kv');
+      await build.fill('kv', POOLS.some);
       await build.fill('claims', 0);
     }
   }
@@ -99,8 +101,11 @@ class Cost {
       for (const build of builds) await this.lone(build, pool, 'without constraints', `, ${POOLS[pool]} servers`);
     }
     for (const build of builds) await this.batches(build);
+    for (const pool of ['some', 'kv'] as const) {
+      for (const build of builds) await this.sessionBatches(build, pool, round);
+    }
     for (const build of builds) await this.burst(build);
-    for (const build of builds) await this.requests(build);
+    for (const samples of [1, 16]) for (const build of builds) await this.requests(build, samples);
   }
 
   /** Measures the memory of live leases, each for a request of its own. */
@@ -135,6 +140,24 @@ class Cost {
     });
   }
 
+  /** Turns of sessions, whose contexts grow, without and with `sessionAdmission`. */
+  private async sessionBatches(build: Build, pool: 'some' | 'kv', round: number): Promise<void> {
+    const turn = (index: number) => ({ sessionId: `agent-${index}`, contextTokens: 3_000 + 500 * round });
+    const pages = splitPages(build.entries(pool, BATCHES * BATCH, turn), BATCH);
+    const note = pool === 'kv' ? ', admitted by KV memory' : '';
+    await this.note(build, `acquire of sessions in a batch of ${BATCH}${note}`, BATCHES * BATCH, async () => {
+      for (const page of pages) granted(await build.leases.acquire(pool, page));
+    });
+    await this.note(build, `release of sessions in a batch of ${BATCH}${note}`, BATCHES * BATCH, async () => {
+      for (const page of pages) {
+        await build.leases.release(
+          pool,
+          page.map(({ acquireId }) => ({ acquireId, tokens: 300 })),
+        );
+      }
+    });
+  }
+
   /** Sends all pages at once, as for `lb.acquire-many`. */
   private async burst(build: Build): Promise<void> {
     const pages = splitPages(build.entries('some', BURST, REQUESTS['without constraints']!), LIMITS.page);
@@ -146,11 +169,11 @@ class Cost {
     });
   }
 
-  private async requests(build: Build): Promise<void> {
-    const job = await build.openRound('claims', CALLS);
+  private async requests(build: Build, samples: number): Promise<void> {
+    const job = await build.openRound('claims', CALLS / samples, samples);
     const worker = build.worker('claims', 0);
     const claimed: { requestId: string; attempt: string }[] = [];
-    await this.note(build, 'claim', CALLS, async () => {
+    await this.note(build, `claim, groups of ${samples}`, CALLS, async () => {
       for (let call = 0; call < CALLS; call++) {
         const { claims } = await build.requests.claim('claims', { claimId: build.nextId(), ...worker, max: 1, job });
         claimed.push(...claims);
@@ -158,10 +181,24 @@ class Cost {
     });
     if (claimed.length !== CALLS) throw new Error(`Only ${claimed.length} of ${CALLS} were claimed`);
     const segment = { serverId: 's', serverEpoch: 'e1', weightVersion: 0, tokenCount: 100, ref: 'r'.repeat(64) };
-    await this.note(build, 'complete', CALLS, async () => {
-      for (const { requestId, attempt } of claimed) {
-        const end = { requestId, attempt, ...worker, segment: JSON.stringify({ ...segment, attempt }), tokens: 100 };
-        await build.requests.complete('claims', { ...end, finishReason: 'stop' } as never);
+    const end = ({ requestId, attempt }: { requestId: string; attempt: string }) => {
+      const json = JSON.stringify({ ...segment, attempt });
+      return { requestId, attempt, segment: json, tokens: 100, finishReason: 'stop' as const };
+    };
+    await this.note(build, `complete, groups of ${samples}`, CALLS / 2, async () => {
+      for (const one of claimed.slice(0, CALLS / 2)) {
+        await build.requests.complete('claims', { ...end(one), ...worker } as never);
+      }
+    });
+    const completes = claimed.slice(CALLS / 2).map(end);
+    await this.note(build, `complete in a batch of ${CALLS / 2}, groups of ${samples}`, CALLS / 2, async () => {
+      // Builds before `requests/complete-many` have one transition for each sample.
+      if ('completeMany' in build.requests) {
+        await build.requests.completeMany('claims', { ...worker, completes } as never);
+      } else {
+        for (const one of completes) {
+          await (build.requests as RequestStore).complete('claims', { ...one, ...worker } as never);
+        }
       }
     });
   }

@@ -78,7 +78,7 @@ export class RoundCases {
       for (const claim of held.slice(0, 8)) await this.save(claim);
       for (const savedTokens of [0, 50]) await this.saveMany(held.slice(8, 8 + LIMITS.page), savedTokens);
       const needed = held.slice(0, (groups / 2) * samples);
-      for (const claim of needed) await this.complete(claim);
+      await this.complete(needed);
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
         ({ cursor } = await this.rounds.cut(pool, { ...round, cursor }));
       }
@@ -261,8 +261,9 @@ export class RoundCases {
     const saves = claims.map((claim) => ({ ...this.end(claim, 50), serverId: 's', savedTokens }));
     return this.requests.saveMany(this.pool, { ...this.worker, saves });
   }
-  private complete(claim: Claim) {
-    return this.requests.complete(this.pool, { ...this.end(claim, 100), finishReason: 'stop' });
+  private complete(claims: readonly Claim[]) {
+    const completes = claims.map((claim) => ({ ...this.end(claim, 100), finishReason: 'stop' as const }));
+    return this.requests.completeMany(this.pool, { ...this.worker, completes });
   }
   private fail(claim: Claim) {
     const failure = { countsAsFailure: false, retryable: true, reason: 'aborted' as const };

@@ -43,7 +43,8 @@ export interface RoundFollower {
   submit(round: ModelRound, groups: readonly ModelSubmission[]): Promise<void>;
   claim(max: number, workerId: string): Promise<string[]>;
   save(attempt: GivenAttempt, made: ModelSegment): Promise<string>;
-  complete(attempt: GivenAttempt, made: ModelSegment): Promise<Ended>;
+  /** Reports finished samples of one worker by one message. */
+  complete(attempts: readonly GivenAttempt[], made: readonly ModelSegment[]): Promise<Ended[]>;
   fail(attempt: GivenAttempt, made: ModelSegment, kind: FailureKind): Promise<Ended>;
   expireWorker(workerId: string): Promise<void>;
   dropGroup(group: ModelGroup): Promise<string[]>;

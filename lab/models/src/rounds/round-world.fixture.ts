@@ -36,6 +36,8 @@ export class RoundWorld extends TrainerWorld {
   moves = 0;
   /** Number of weight changes while workers had requests. */
   weightChanges = 0;
+  /** Number of messages with several finished samples. */
+  gathered = 0;
 
   /** Runs the data set to its end, without the acts named in `without`. */
   run(without: readonly RoundAct[] = []): Promise<void> {
@@ -72,12 +74,22 @@ export class RoundWorld extends TrainerWorld {
     this.same(said, this.model.save(attempt.request, attempt.number, made));
   }
 
+  /** A worker reports finished samples by one message, which may name a sample twice. */
   private async complete(): Promise<void> {
-    const attempt = this.anAttempt();
-    if (attempt === undefined) return;
-    const made = this.segment(attempt);
-    const said = await this.follower?.complete(attempt, made);
-    this.sameEnd(said, this.model.complete(attempt.request, attempt.number, made, await this.nowMs()));
+    const first = this.anAttempt();
+    if (first === undefined) return;
+    const attempts = [first];
+    for (let more = this.decide(4); more > 0; more--) {
+      const other = this.anAttempt();
+      if (other?.workerId === first.workerId) attempts.push(other);
+    }
+    const made = attempts.map((attempt) => this.segment(attempt));
+    const said = await this.follower?.complete(attempts, made);
+    const nowMs = await this.nowMs();
+    for (const [position, { request, number }] of attempts.entries()) {
+      this.sameEnd(said?.[position], this.model.complete(request, number, made[position]!, nowMs));
+    }
+    if (attempts.length > 1) this.gathered += 1;
   }
 
   private async fail(attempt = this.anAttempt(), isStopped = false): Promise<void> {

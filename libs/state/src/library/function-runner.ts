@@ -98,12 +98,15 @@ export class FunctionRunner {
     const span = trace.getActiveSpan() && tracer.startSpan(target.name, { kind: SpanKind.CLIENT });
     const raw = await this.call(target.name, pool, [json, ...attachments]).finally(() => span?.end());
     const reply = JSON.parse(String(raw)) as { error?: WireError; stamp?: unknown } & Reply;
-    if (reply.error !== undefined && reply.error !== null) {
-      this.noteStamp(pool, (reply.error.details as { stamp?: unknown } | undefined)?.stamp);
-      throw BroomwagonError.fromWire({ ...reply.error, retryable: false });
-    }
+    if (reply.error !== undefined && reply.error !== null) throw this.toError(pool, reply.error);
     this.noteStamp(pool, reply.stamp);
     return reply;
+  }
+
+  /** The error that a reply has, for all or for one of its items. Notes the stamp of the error. */
+  toError(pool: string, error: WireError): BroomwagonError {
+    this.noteStamp(pool, (error.details as { stamp?: unknown } | undefined)?.stamp);
+    return BroomwagonError.fromWire({ ...error, message: withSources(error.message), retryable: false });
   }
 
   private noteStamp(pool: string, stamp: unknown): void {

@@ -21,12 +21,12 @@ function Attempts.forget_entry(tx, request, worker_id, worker_epoch)
   return true
 end
 
--- The group and round of a request, or nil. `known`: those of earlier requests of the same call, by name.
+-- The group and round of a request, or nil. `known`: groups and rounds of earlier requests of the same call, by name.
 local function load_owners(tx, request, known)
   if not known then return Recovery.load_owners(tx, request) end
-  local name = request.job .. '/' .. request.groupId
+  local name = Group.format_name(request)
   if not known[name] then
-    local group, round = Recovery.load_owners(tx, request)
+    local group, round = Recovery.load_owners(tx, request, known)
     if not group then return nil end
     known[name] = { group, round }
   end
@@ -50,7 +50,7 @@ end
 local function fenced() return Reply.fail('FENCED', 'Another attempt has the request now', 'attempt') end
 
 -- The request of a call by the holder of an attempt, with its group and round; or nil and the error of the reply. A
--- call about many requests passes `known`, an empty table, so that each group is read once.
+-- call about many requests passes `known`, an empty table, so that each group and each round are read once.
 function Attempts.load(tx, args, known)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
     return nil, Reply.fail(WorkerFence.expired_worker(tx, args.workerId))

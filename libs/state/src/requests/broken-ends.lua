@@ -49,7 +49,8 @@ local function is_held(tx, args, held)
   return type(attempt) == 'table' or attempt == args.attempt
 end
 
--- Runs `ending`, which ends an attempt and returns the reply.
+-- Runs `ending`, which ends an attempt and returns the reply. Returns the reply; or nil and the message of the error,
+-- when `ending` raised an error and a repeat may help.
 function BrokenEnds.end_in_any_case(tx, args, ending)
   local is_well, answer = pcall(ending)
   if is_well then return answer end
@@ -57,7 +58,7 @@ function BrokenEnds.end_in_any_case(tx, args, ending)
   local may_give_up = tx.was_held
   if may_give_up == nil then may_give_up = is_held(tx, args, held) end
   if not may_give_up or not BrokenEnds.give_up(tx, args.requestId, held, answer) then
-    return redis.error_reply('ERR ' .. text_of(answer))
+    return nil, text_of(answer)
   end
   return Reply.object({ state = 'dropped', groupAccepted = false, roundCompleted = false, aborts = {},
     madeRoom = tx.jobs_readmitted })

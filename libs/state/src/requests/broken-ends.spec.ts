@@ -69,6 +69,17 @@ describe.each(BREAKS)('an attempt with %s', (_, refused, breakIt) => {
     await expectItGoesOn();
   });
 
+  it('ends no other sample of its message', async () => {
+    await breakIt();
+    const completes = [others[0]!, broken, others[0]!].map(({ requestId, attempt }) => {
+      return { requestId, attempt, tokens: 0, finishReason: 'stop' as const };
+    });
+    const answers = await requests.completeMany(test.pool, { ...test.holder, completes });
+    const finished = { state: 'finished', groupAccepted: true };
+    const ending = refused === 0 ? { state: 'dropped' } : { code: 'INTERNAL' };
+    expect(answers).toMatchObject([finished, ending, finished]);
+  });
+
   it('ends when its worker dies', async () => {
     await breakIt();
     const { workerId, workerEpoch } = test.holder;

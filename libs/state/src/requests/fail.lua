@@ -54,5 +54,6 @@ return function(tx, args)
       moveTimes = request.moveTimes,
     })
   end
-  return BrokenEnds.end_in_any_case(tx, args, fail_attempt)
+  local answer, message = BrokenEnds.end_in_any_case(tx, args, fail_attempt)
+  return answer or redis.error_reply('ERR ' .. message)
 end

@@ -54,18 +54,27 @@ function Recovery.lose_missing(tx, id, held)
   if not group then Recovery.lose_missing_group(tx, job, group_id) end
 end
 
+-- Loads the round of a group, once for all groups of a call that passes `known`.
+local function load_round_once(tx, group, known)
+  if not known then return Round.load(tx, group.job, group.roundId) end
+  local name = Round.format_name(group)
+  known.rounds = known.rounds or {}
+  known.rounds[name] = known.rounds[name] or Round.load(tx, group.job, group.roundId)
+  return known.rounds[name]
+end
+
 -- The round of a group, or nil, and whether the group can continue: only groups in the queue or dropped need no round.
 local NEEDS_NO_ROUND = { unfinished = true, aborting = true, dropped = true }
-function Recovery.load_round(tx, group)
-  local round = Round.load(tx, group.job, group.roundId)
+function Recovery.load_round(tx, group, known)
+  local round = load_round_once(tx, group, known)
   if round or NEEDS_NO_ROUND[group.state] then return round, true end
   Counts.note_lost(tx, group.job, Group.format_name(group))
   LostRecords.drop_rest(tx, group)
   return nil, false
 end
 
--- The group and round of a request; nil when one of them was lost, and the request with it.
-function Recovery.load_owners(tx, request)
+-- The group and round of a request; nil when one of them was lost, and the request with it. `known`: see Attempts.load.
+function Recovery.load_owners(tx, request, known)
   local group = Group.load(tx, request.job, request.groupId)
   if not group then
     LostRecords.drop_request(tx, request)
@@ -73,7 +82,7 @@ function Recovery.load_owners(tx, request)
     Recovery.lose_missing_group(tx, request.job, request.groupId)
     return nil
   end
-  local round, can_continue = Recovery.load_round(tx, group)
+  local round, can_continue = Recovery.load_round(tx, group, known)
   if not can_continue then return nil end
   if not round and group.state == 'unfinished' and Request.LIVE[request.state] then
     Counts.note_lost(tx, request.job, request.id)

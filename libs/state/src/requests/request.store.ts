@@ -14,6 +14,9 @@ import {
   type Claim,
   type ClaimReply,
   type ClaimRequest,
+  BroomwagonError,
+  type CompleteItem,
+  type CompleteManyRequest,
   type CompleteReply,
   type CompleteRequest,
   type FailReply,
@@ -21,6 +24,7 @@ import {
   type MoveTimes,
 } from '@broomwagon/contracts';
 import { FunctionRunner, transition } from '../library/function-runner';
+import { splitPages } from '../library/lists';
 import { createStoreClass } from '../library/store-of';
 
 /** The attempt and worker epoch that fence every call about a request. */
@@ -57,13 +61,18 @@ export interface SaveManyArgs extends Omit<SaveManyRequest, 'saves'> {
 }
 export type SaveAnswer = SaveResult & MoveTimesAnswer;
 
-export type CompleteArgs = Omit<CompleteRequest, 'segment'> &
+export type CompleteItemArgs = Omit<CompleteItem, 'segment'> &
   SegmentArgs & {
     /** The payload store does not have the segment. */
     isMissing?: boolean;
-    /** Stamp from before the check of the segment: a Redis that was set back since then may have lost the segment. */
-    stamp?: string;
   };
+/** Finished samples of one worker. */
+export interface CompleteManyArgs extends Omit<CompleteManyRequest, 'completes'> {
+  completes: CompleteItemArgs[];
+  /** Stamp from before the check of the segments: a Redis that was set back since then may have lost a segment. */
+  stamp?: string;
+}
+export type CompleteArgs = CompleteItemArgs & Omit<CompleteManyArgs, 'completes'>;
 export interface CompleteAnswer extends CompleteReply, MoveTimesAnswer, Pick<Claim, 'job' | 'roundId'> {
   /** Attempts that must stop, because their group has all its samples. */
   aborts: AttemptFence[];
@@ -104,11 +113,16 @@ export class ClaimBounds {
 const claim = transition<ClaimArgs & ClaimBounds & { newAttempt: Epoch }, ClaimAnswer & { again?: boolean }>(
   'requests/claim',
 );
+const completeMany = transition<CompleteManyArgs, { results: (CompleteAnswer | { error: WireError })[] }>(
+  'requests/complete-many',
+);
 const grantClaims = transition<
   { keptMs: number; maxGrants: number; newAttempt: Epoch },
   { grants: ClaimGrant[]; more: boolean }
 >('requests/grant-claims');
 
+/** Maximum samples that one script finishes: Redis takes about 0.1 ms for a sample that completes its group. */
+const COMPLETES_PER_SCRIPT = 32;
 /** Maximum parked claims that one script answers. */
 const GRANTS_PER_SCRIPT = 64;
 
@@ -122,7 +136,6 @@ export class RequestStore extends createStoreClass({
   save: transition<SaveArgs, SaveAnswer>('requests/save'),
   saveMany: transition<SaveManyArgs, { results: (SaveAnswer | { error: WireError })[] }>('requests/save-many'),
   segments: transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments'),
-  complete: transition<CompleteArgs, CompleteAnswer>('requests/complete'),
   fail: transition<FailArgs, FailAnswer>('requests/fail'),
   /** Returns one page of attempts of expired worker epochs; `more`: call again. */
   expiredAttempts: transition<object, ExpiredAnswer & { more: boolean }>('requests/expired-attempts'),
@@ -140,6 +153,25 @@ export class RequestStore extends createStoreClass({
       const answer = await this.runner.run(claim, pool, { newAttempt: newEpoch(), ...args, ...this.bounds });
       if (!answer.again) return answer;
     }
+  }
+
+  /** Finishes samples of one worker. @returns answer or error of each sample, in the order of the samples */
+  async completeMany(pool: PoolName, args: CompleteManyArgs): Promise<(CompleteAnswer | BroomwagonError)[]> {
+    // All pages are sent at once, in their order.
+    const pages = await Promise.all(
+      splitPages(args.completes, COMPLETES_PER_SCRIPT).map((completes) =>
+        this.runner.run(completeMany, pool, { ...args, completes }),
+      ),
+    );
+    const results = pages.flatMap((page) => page.results);
+    return results.map((result) => ('error' in result ? this.runner.toError(pool, result.error) : result));
+  }
+
+  /** Finishes one sample. @throws BroomwagonError as listed in requests/complete-many.lua, or UNAVAILABLE */
+  async complete(pool: PoolName, { workerId, workerEpoch, stamp, ...item }: CompleteArgs): Promise<CompleteAnswer> {
+    const [answer] = await this.completeMany(pool, { workerId, workerEpoch, stamp, completes: [item] });
+    if (answer instanceof BroomwagonError) throw answer;
+    return answer!;
   }
 
   /** One page of answers for parked claims; `more`: call again. */

@@ -59,7 +59,7 @@ end
 
 -- The error to answer to a caller that has seen another generation; else nil. `stamp`: nil for a new caller.
 function Generation.stamp_error(tx, stamp)
-  local now = Generation.current(tx, stamp)
+  local now = tx.known_generation or Generation.current(tx, stamp)
   if stamp and string.match(stamp, '^%x+') ~= now then
     return Generation.changed(tx, 'stamp', 'Redis was restarted or set back since: what was done last may be lost; '
       .. 'take the job over and reconcile it')

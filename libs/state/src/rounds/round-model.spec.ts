@@ -22,7 +22,7 @@ const settings = fc.record({
 });
 
 it('the scripts give the results of the model of rounds, whatever the policy and the order of events', async () => {
-  const seen = { steps: 0, requeues: 0, restores: 0, moves: 0, weightChanges: 0 };
+  const seen = { steps: 0, requeues: 0, restores: 0, moves: 0, weightChanges: 0, gathered: 0 };
   await fc.assert(
     fc.asyncProperty(settings, decisions, async ({ minSamples, ...setting }, decide) => {
       fc.pre(findPolicyFault(setting.policy, setting.groupsPerStep) === undefined);

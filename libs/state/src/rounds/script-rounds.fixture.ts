@@ -145,9 +145,14 @@ export class ScriptRounds implements RoundFollower {
     return typeof answer === 'string' ? answer : answer.action;
   }
 
-  async complete(attempt: GivenAttempt, made: ModelSegment): Promise<Ended> {
-    const args = { ...this.fence(attempt), ...wire(made), finishReason: 'stop' as const };
-    return ended(await requests.complete(this.pool, args).catch(getErrorCode));
+  async complete(attempts: readonly GivenAttempt[], made: readonly ModelSegment[]): Promise<Ended[]> {
+    const { workerId, workerEpoch } = this.fence(attempts[0]!);
+    const completes = attempts.map((attempt, position) => {
+      const { requestId, attempt: number } = this.fence(attempt);
+      return { requestId, attempt: number, ...wire(made[position]!), finishReason: 'stop' as const };
+    });
+    const answers = await requests.completeMany(this.pool, { workerId, workerEpoch, completes });
+    return answers.map((answer) => ended(answer instanceof Error ? getErrorCode(answer) : answer));
   }
 
   async fail(attempt: GivenAttempt, made: ModelSegment, kind: FailureKind): Promise<Ended> {
