@@ -28,7 +28,7 @@ export interface EngineServerOptions {
   model: string;
   /** SGLang: whether chunks repeat all tokens so far (the default of SGLang). */
   cumulative: boolean;
-  /** Whether vLLM has the routes of `--enable-scale-out`. */
+  /** Whether the routes of `--enable-scale-out` of vLLM are enabled; otherwise they answer 403, as in vLLM 0.32.0. */
   scaleOut?: boolean;
   /** Number of tokens at the start of each chat message that are its reasoning; default 0. */
   reasoningTokens?: number;
@@ -40,6 +40,11 @@ export interface EngineServerOptions {
 }
 
 const VERSION = '0.11.0';
+
+const disabledRoute: Route = (request, response) => {
+  request.resume();
+  sendJson(response, 403, errorBody(403, 'Scale-out endpoints are disabled. Restart with --enable-scale-out.'));
+};
 
 /** HTTP server in front of one simulated engine, which answers in one dialect. */
 export class EngineServer {
@@ -133,6 +138,7 @@ export class EngineServer {
   private dialectRoutes(): Record<string, Route> {
     const { model, dialect, zoo } = this;
     const { engine, identities, scaleOut, reasoningTokens = 0 } = this.options;
+    const inScaleOut = (route: Route): Route => (scaleOut ? route : disabledRoute);
     const health: Route = (_, response) =>
       sendBody(response, zoo.server.healthStatus ?? (engine.faults.unhealthy ? 503 : 200), 'text/plain', '');
     const decode = (ids: readonly number[]): string => zoo.decode(identities.detokenize(ids));
@@ -152,13 +158,12 @@ export class EngineServer {
         'GET /metrics': metrics,
         'GET /version': (_, response) => sendJson(response, 200, { version: VERSION, instance_id: engine.instanceId }),
         'POST /abort_requests': (request, response) => this.abortRequests(request, response),
-        ...(scaleOut && {
-          'POST /inference/v1/abort_requests': (request, response) => this.abortRequests(request, response),
-          'POST /inference/v1/generate': async (request, response) =>
-            this.generate(readTokenCall(request, await readObject(request), this.intervalRule), response),
-        }),
+        'POST /inference/v1/abort_requests': inScaleOut((request, response) => this.abortRequests(request, response)),
+        'POST /inference/v1/generate': inScaleOut(async (request, response) =>
+          this.generate(readTokenCall(request, await readObject(request), this.intervalRule), response),
+        ),
+        'POST /v1/chat/completions/derender': inScaleOut(derenderRoute(identities, reasoningTokens)),
         ...vllmControls(engine, identities, decode),
-        ...(scaleOut && { 'POST /v1/chat/completions/derender': derenderRoute(identities, reasoningTokens) }),
         ...vllmWeights(engine),
       },
       sglang: {

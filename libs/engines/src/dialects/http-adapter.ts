@@ -37,11 +37,9 @@ import { fitBudget } from './fit-budget';
 import { readModelCards, toModelList, type ModelCard } from './model-list';
 import { passCall } from './passed-call';
 import { StopTokens } from './stop-tokens';
+import { EngineRoutes, NO_ROUTE } from './engine-routes';
 import { askedInterval, type StreamIntervals } from './stream-intervals';
 import { asUnknownModel } from './unknown-model';
-
-/** Statuses of an engine without the route. Other statuses may refuse a call, but not because of the route. */
-const NO_ROUTE = new Set([404, 405, 501]);
 
 /** Time for which a count of the engine's tokens is used, milliseconds. */
 const COUNT_FRESH_MS = 1_000;
@@ -63,6 +61,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   abstract readonly dialect: EngineDialect;
   protected abstract readonly intervals: StreamIntervals;
   protected readonly http: EngineHttp;
+  protected readonly routes: EngineRoutes;
   private modelName?: Promise<string>;
   private readonly memory: EngineMemory = {};
   private counted: { atMs: number; answer: Promise<number | undefined> } | undefined;
@@ -75,6 +74,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     protected readonly options: EngineAdapterOptions = {},
   ) {
     this.http = new EngineHttp(url, options);
+    this.routes = new EngineRoutes(this.http);
     this.stopTokens = new StopTokens(this.http, () => this.model());
     this.withheld = new WithheldText(this.decode);
   }
@@ -269,23 +269,6 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       ({ models }) => models,
       () => undefined,
     );
-  }
-
-  /**
-   * Checks whether a route exists, without using it: a route for another method answers 405, a missing route 404. The
-   * dialect of the engine must be known: a server of web pages answers anything.
-   */
-  protected async hasRoute(path: string, signal?: AbortSignal): Promise<boolean> {
-    const { status } = await this.http.call('OPTIONS', path, undefined, signal);
-    return status !== 404;
-  }
-
-  /** @returns false without such a route @throws BroomwagonError ENGINE_ERROR and others: the call may be lost */
-  protected async abortRoute(path: string, body: object): Promise<boolean> {
-    const { status, text } = await this.http.call('POST', path, body);
-    if (status >= 200 && status < 300) return true;
-    if (status === 404 || status === 405) return false;
-    throw new BroomwagonError('ENGINE_ERROR', `${this.url}${path} answered ${status}: ${quote(text)}`);
   }
 
   /** Calls a route that controls the engine. ENGINE_REJECTED only if the engine has no such route. */

@@ -13,10 +13,12 @@ async function startEngine(message: object | null, bodies: Record<string, unknow
     let text = '';
     request.on('data', (chunk) => (text += chunk));
     request.on('end', () => {
-      if (request.method === 'POST') bodies.push(JSON.parse(text) as Record<string, unknown>);
+      const body = JSON.parse(text || '{}') as Record<string, unknown>;
       const isParse = request.url === '/v1/chat/completions/derender';
+      const hasChat = (request.method === 'POST' && !isParse) || 'chat_request' in body;
+      if (hasChat) bodies.push(body);
       response
-        .writeHead(request.method === 'OPTIONS' ? (isParse ? 405 : 404) : 200)
+        .writeHead(hasChat ? 200 : 422)
         .end(JSON.stringify(isParse ? { choices: [{ message: message && { ...message } }] } : { prompt: '<end>' }));
     });
   });
@@ -65,6 +67,15 @@ it('one call of a tool is kept if the request allows one', async () => {
   const engine = await startEngine({ content: null, tool_calls: calls });
   const prompt = { ...chat.prompt, engineFields: { parallel_tool_calls: false } };
   expect(await engine.parseChat({ ...chat, prompt })).toEqual({ content: null, tool_calls: calls.slice(0, 1) });
+});
+
+it.each([404, 405, 403])('an engine whose route answers %i parses no chats', async (status) => {
+  server = createServer(({ method }, response) =>
+    response.writeHead(method === 'OPTIONS' && status !== 404 ? 405 : status).end(),
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  expect(await createEngineAdapter('vllm', `http://127.0.0.1:${port}`, { model: 'm' }).canParseChats()).toBe(false);
 });
 
 it('engines of other dialects parse no chats', async () => {

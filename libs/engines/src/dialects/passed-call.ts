@@ -11,6 +11,8 @@ import { refuseForeignFields, REQUEST_FIELDS } from './request-fields';
 /** Field with the id of a request. */
 const ID_FIELDS: Partial<Record<EngineDialect, string>> = { vllm: 'request_id', sglang: 'rid' };
 const NO_ROUTE = new Set([404, 405]);
+/** Status of a route that a flag of the engine has disabled. */
+const DISABLED = 403;
 /** Largest answer, bytes. */
 const MAX_ANSWER_BYTES = 256 * 1_048_576;
 
@@ -81,6 +83,7 @@ async function askRoutes(
   const headers = { ...request.headers, 'x-request-id': engineRequestId };
   const id = ID_FIELDS[dialect];
   const named = id === undefined ? body : { ...body, [id]: engineRequestId };
+  let disabled: BroomwagonError | undefined;
   for (const path of paths) {
     const saltField = path === '/generate' ? 'extra_key' : 'cache_salt';
     const takesSalt = REQUEST_FIELDS[dialect]?.[path]?.includes(saltField) === true;
@@ -103,9 +106,11 @@ async function askRoutes(
     const isAboutModel = status === 404 && /\bmodel\b/i.test(refusalText);
     if (NO_ROUTE.has(status) && !isAboutModel) continue;
     if ((isAboutModel && body.model !== undefined) || toErrorCode(status) === 'ENGINE_REJECTED') return answer;
-    throw toRefusalError(http.baseUrl + path, { ...opened, refusalText });
+    const refusal = toRefusalError(http.baseUrl + path, { ...opened, refusalText });
+    if (status !== DISABLED) throw refusal;
+    disabled ??= refusal;
   }
-  throw noRoute(dialect, request);
+  throw disabled ?? noRoute(dialect, request);
 }
 
 function noRoute(dialect: EngineDialect, { paths, reason }: PassedRequest): BroomwagonError {

@@ -72,7 +72,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     }
     const startedAt = getProcessStart(readMetrics((await this.http.getText('/metrics', signal)) ?? ''));
     const [canPause, canFlush, tokenize] = await Promise.all(
-      ['/pause_generation', '/flush_cache', '/tokenize'].map((path) => this.hasRoute(path, signal)),
+      ['/pause_generation', '/flush_cache', '/tokenize'].map((path) => this.routes.has(path, signal)),
     );
     const model = String(info.served_model_name ?? info.model_path);
     return {
@@ -106,7 +106,7 @@ export class SglangAdapter extends HttpEngineAdapter {
 
   /** SGLang matches ids by prefix; all ids have one length, so only this request matches. */
   abort(engineRequestId: string): Promise<boolean> {
-    return this.abortRoute('/abort_request', { rid: engineRequestId });
+    return this.routes.abort('/abort_request', { rid: engineRequestId });
   }
 
   private async load(): Promise<EngineLoad | undefined> {

@@ -7,13 +7,14 @@ const SCALE_OUT = '/inference/v1/abort_requests';
 const DEVELOPMENT = '/abort_requests';
 
 let routes: string[] = [];
+let disabled: string[] = [];
 let called: string[] = [];
 let bodies: unknown[] = [];
 const server = createServer((request, response) => {
   const { url = '' } = request;
   called.push(url);
   request.on('data', (bytes: Buffer) => bodies.push(JSON.parse(bytes.toString()) as unknown));
-  request.on('end', () => response.writeHead(routes.includes(url) ? 200 : 404).end());
+  request.on('end', () => response.writeHead(disabled.includes(url) ? 403 : routes.includes(url) ? 200 : 404).end());
 });
 afterEach(() => {
   server.closeAllConnections();
@@ -21,7 +22,7 @@ afterEach(() => {
 });
 
 async function start(...present: string[]): Promise<VllmAdapter> {
-  [routes, called, bodies] = [present, [], []];
+  [routes, disabled, called, bodies] = [present, [], [], []];
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return new VllmAdapter(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 }
@@ -37,4 +38,11 @@ it.each([
   expect(called).toEqual(expected);
   const names = ['cmpl-one-0', 'chatcmpl-one', 'generate-tokens-one', 'one'];
   expect(bodies[0]).toEqual({ request_ids: names });
+});
+
+it('an engine whose route of --enable-scale-out is disabled is asked by the route of the development mode', async () => {
+  const adapter = await start(DEVELOPMENT);
+  disabled = [SCALE_OUT];
+  expect([await adapter.abort('one'), await adapter.abort('two')]).toEqual([true, true]);
+  expect(called).toEqual([SCALE_OUT, DEVELOPMENT, DEVELOPMENT]);
 });

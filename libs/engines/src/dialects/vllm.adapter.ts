@@ -16,11 +16,11 @@ const TOKEN_IDS_SINCE = [0, 10, 2];
 /** First version with `cache_salt` on all routes and without the engine V0, which refuses the field. */
 const CACHE_SALT_SINCE = [0, 11, 0];
 
-/**
- * Routes for aborts by id: of `--enable-scale-out` (0.32.0), and of the development mode. With both, the first is
- * called: the key of the engine guards it.
- */
-const ABORT_PATHS = ['/inference/v1/abort_requests', '/abort_requests'];
+/** Route for aborts by id of `--enable-scale-out` (0.32.0). The key of the engine guards it, so it is called first. */
+const SCALE_OUT_ABORT = '/inference/v1/abort_requests';
+const DEVELOPMENT_ABORT = '/abort_requests';
+/** An abort of no request; an empty list would abort all. */
+const NO_REQUEST = { request_ids: ['broomwagon-probe'] };
 const PARSE_PATH = '/v1/chat/completions/derender';
 /** Streams of this route have routed experts; streams of completions have none. */
 const TOKEN_PATH = '/inference/v1/generate';
@@ -39,8 +39,8 @@ export class VllmAdapter extends HttpEngineAdapter {
     VLLM_INTERVALS,
     async () => (await this.http.getJson('/version'))?.version,
   );
-  /** Routes for aborts that this start of the engine has, or may have: each 404 removes one. */
-  private abortPaths: readonly string[] = ABORT_PATHS;
+  /** Routes for aborts that this start of the engine has, or may have; a call of a missing one removes it. */
+  private abortPaths: readonly string[] = [SCALE_OUT_ABORT, DEVELOPMENT_ABORT];
   /** Start of an engine that has no route for its weights. */
   private withoutWeightInfo?: number;
 
@@ -52,10 +52,11 @@ export class VllmAdapter extends HttpEngineAdapter {
     }
     const model = await this.listModel(signal);
     const metrics = readMetrics((await this.http.getText('/metrics', signal)) ?? '');
-    const [canPause, canReset, tokenize, ...canAbort] = await Promise.all(
-      ['/pause', '/reset_prefix_cache', '/tokenize', ...ABORT_PATHS].map((path) => this.hasRoute(path, signal)),
+    const [canPause, canReset, tokenize, canAbortInDevelopment] = await Promise.all(
+      ['/pause', '/reset_prefix_cache', '/tokenize', DEVELOPMENT_ABORT].map((path) => this.routes.has(path, signal)),
     );
-    this.abortPaths = ABORT_PATHS.filter((_, index) => canAbort[index]);
+    const canAbort = await this.routes.isEnabled(SCALE_OUT_ABORT, NO_REQUEST, signal);
+    this.abortPaths = [...(canAbort ? [SCALE_OUT_ABORT] : []), ...(canAbortInDevelopment ? [DEVELOPMENT_ABORT] : [])];
     const saidWeights = saidVersion(await this.http.call('GET', '/weight_info', undefined, signal));
     const startedAt = getProcessStart(metrics);
     return {
@@ -92,7 +93,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     const prefixed = ['chatcmpl', 'generate-tokens'].map((route) => `${route}-${engineRequestId}`);
     const ids = [`cmpl-${engineRequestId}-0`, ...prefixed, engineRequestId];
     for (const path of this.abortPaths) {
-      if (await this.abortRoute(path, { request_ids: ids })) return true;
+      if (await this.routes.abort(path, { request_ids: ids })) return true;
       this.abortPaths = this.abortPaths.filter((one) => one !== path);
     }
     return false;
@@ -132,9 +133,9 @@ export class VllmAdapter extends HttpEngineAdapter {
     }
   }
 
-  /** The route exists only with `--enable-scale-out`. */
+  /** The route is enabled only with `--enable-scale-out`. A call without a chat is refused otherwise, too. */
   override canParseChats(): Promise<boolean> {
-    return this.hasRoute(PARSE_PATH);
+    return this.routes.isEnabled(PARSE_PATH, {});
   }
 
   override async parseChat(chat: GeneratedChat): Promise<Record<string, unknown>> {
@@ -199,7 +200,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     return Math.max(1, maxModelTokens - prompt.tokenIds.length);
   }
 
-  /** Route with token ids and without texts; newer versions have the route only with `--enable-scale-out`. */
+  /** Route with token ids and without texts; newer versions enable it only with `--enable-scale-out`. */
   private async tokenRoute(request: GenerationRequest, plan: RunPlan, tokenIds: number[]): Promise<RouteCall> {
     const { engineRequestId, sampling, cacheSalt, prompt } = request;
     const { engineFields = {} } = prompt;
@@ -227,7 +228,7 @@ export class VllmAdapter extends HttpEngineAdapter {
 
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {
     const wantsExperts = request.prompt.engineFields?.return_routed_experts === true;
-    if (wantsExperts && 'tokenIds' in plan.prompt && (await this.hasRoute(TOKEN_PATH))) {
+    if (wantsExperts && 'tokenIds' in plan.prompt && (await this.routes.isEnabled(TOKEN_PATH, {}))) {
       return this.tokenRoute(request, plan, plan.prompt.tokenIds);
     }
     const stop = await this.stopTokens.includedStop(request);

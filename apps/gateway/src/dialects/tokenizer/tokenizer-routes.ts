@@ -11,9 +11,10 @@ const MIN_TIMEOUT_MS = 500;
 /** Statuses of an engine without the route. */
 const NO_ROUTE = new Set([404, 405, 501]);
 /**
- * Statuses of an engine that refuses the key of the gateway: clients would take them for a refusal of their own key.
+ * Statuses of an engine that refuses the key of the gateway, or has disabled the route: clients would take them for a
+ * refusal of their own key.
  */
-const KEY_REFUSED = new Set([401, 403]);
+const REFUSED: Record<number, string> = { 401: 'refused the key of the gateway', 403: 'refused the call' };
 
 /** Paths of the gateway, with the paths of the engine. */
 const PATHS = {
@@ -63,8 +64,9 @@ export class TokenizerRoutes {
       const startedAt = performance.now();
       try {
         const answer = await this.engines.of(server).forward({ method: 'POST', path, body, timeoutMs: leftMs / 2 });
-        if (KEY_REFUSED.has(answer.status)) {
-          throw new BroomwagonError('ENGINE_ERROR', `An engine refused the key of the gateway: ${answer.status}`);
+        const refused = REFUSED[answer.status];
+        if (refused !== undefined) {
+          throw new BroomwagonError('ENGINE_ERROR', `An engine ${refused} (${answer.status})`);
         }
         if (!NO_ROUTE.has(answer.status)) return answer;
       } catch (error) {
