@@ -26,13 +26,27 @@ export interface Call {
 }
 
 const ROOT_TOKEN = 'token-of-the-tests';
+/** A response of the document, or a reference to one. */
+interface DocumentedResponse {
+  $ref?: string;
+  headers: Record<string, object>;
+  content: Record<string, object>;
+}
+interface DocumentedOperation {
+  operationId: string;
+  requestBody?: object;
+  responses: Record<string, DocumentedResponse>;
+}
 export const OPENAPI = JSON.parse(readFileSync('docs/protocol/openapi.json', 'utf8')) as {
-  paths: Record<
-    string,
-    Record<string, { operationId: string; requestBody?: object; responses: Record<string, unknown> }>
-  >;
-  components: object;
+  paths: Record<string, Record<string, DocumentedOperation>>;
+  components: {
+    schemas: Record<string, object>;
+    headers: Record<string, { schema: object }>;
+    responses: Record<string, DocumentedResponse>;
+  };
 };
+/** Headers that an answer has whenever the document names them; other headers depend on the state. */
+const ALWAYS = new Set(['X-Request-Id', 'ETag', 'Location', 'Retry-After', 'WWW-Authenticate']);
 
 /** One replica of admin-api in this process, and calls of it. */
 export class AdminApi {
@@ -82,7 +96,7 @@ export class AdminApi {
 
   async createToken(role: Role, pools?: string[]): Promise<string> {
     const { status, body } = await this.send('POST', '/tokens', JSON.stringify({ name: role, role, pools }));
-    if (status !== 200) throw new Error(JSON.stringify(body));
+    if (status !== 201) throw new Error(JSON.stringify(body));
     return body.token;
   }
 
@@ -119,15 +133,28 @@ export class AdminApi {
 
   /** Reason why an answer does not match docs/protocol/openapi.json; undefined if it does. */
   fault({ method, path }: Route, { status, headers, body }: Answer): string | undefined {
-    const type = headers.get('Content-Type')?.split(';')[0];
-    const wanted = status === 200 ? 'application/json' : 'application/problem+json';
-    if (type !== wanted) return `${status}: the type is ${type}`;
-    const pointer =
-      status === 200
-        ? `/paths/${escaped(API_ROOT + path)}/${method.toLowerCase()}/responses/200/content/application~1json/schema`
-        : '/components/schemas/Problem';
-    const validator = this.validator(pointer);
+    const operation = OPENAPI.paths[API_ROOT + path]![method.toLowerCase()]!;
+    const named = operation.responses[status];
+    if (named === undefined) return `${status} is no status of the operation`;
+    const own = `/paths/${escaped(API_ROOT + path)}/${method.toLowerCase()}/responses/${status}`;
+    const pointer = named.$ref?.slice(1) ?? own;
+    const response = named.$ref ? OPENAPI.components.responses[named.$ref.split('/').at(-1)!]! : named;
+    const type = headers.get('Content-Type')?.split(';')[0] ?? '';
+    if (response.content[type] === undefined) return `${status}: the type is ${type}`;
+    const wrong = this.headerFault(response, headers);
+    if (wrong) return `${status}: ${wrong}`;
+    const validator = this.validator(`${pointer}/content/${escaped(type)}/schema`);
     return validator(body) ? undefined : `${status}: ${this.ajv.errorsText(validator.errors)}`;
+  }
+
+  /** Reason why the headers of an answer are not those that the document has for it. */
+  private headerFault({ headers: documented }: DocumentedResponse, headers: Headers): string | undefined {
+    for (const [name, { schema }] of Object.entries(OPENAPI.components.headers)) {
+      const value = headers.get(name);
+      if (value === null ? ALWAYS.has(name) && name in documented : !(name in documented)) return `${name}: ${value}`;
+      if (value !== null && this.ajv.validate(schema, value) !== true) return `${name}: ${value} is not of its schema`;
+    }
+    return undefined;
   }
 
   /** True if the document accepts these fields as the body of a route; for query parameters it is not known. */

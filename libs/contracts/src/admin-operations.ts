@@ -21,6 +21,7 @@ export const ADMIN_OPERATIONS = {
   'pool.lost-changes': operation<admin.LostChangesReply>()(api, admin.ListLostChangesRequest),
   'identity.get': operation<admin.IdentityReply>()(api, admin.GetIdentityRequest),
   'token.create': operation<admin.CreateTokenReply>()(api, admin.CreateTokenRequest),
+  'token.get': operation<admin.TokenStatus>()(api, admin.GetTokenRequest),
   'token.list': operation<admin.ListTokensReply>()(api, admin.ListTokensRequest),
   'token.revoke': operation<admin.RevokeTokenReply>()(api, admin.RevokeTokenRequest),
   'event.stream': operation<PoolEvent>()(api, admin.StreamEventsRequest),

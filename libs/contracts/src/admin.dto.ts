@@ -1,5 +1,5 @@
 import { IsIn, IsOptional, Matches } from 'class-validator';
-import type { NumberedPageReply } from './common.dto';
+import type { NumberedPageReply, PageReply } from './common.dto';
 import type { ErrorCode, WireError } from './errors';
 import { EVENT_TYPES, type EventType } from './events';
 import { LIMITS } from './limits';
@@ -21,8 +21,13 @@ export function includesRole(role: Role, other: Role): boolean {
 }
 
 /** `pool.list`: the pools that have state in Redis and that the caller may use. */
-export class ListPoolsRequest {}
-export interface ListPoolsReply {
+export class ListPoolsRequest {
+  /** Cursor of the previous page. */
+  @IsOptional() @Matches(POOL_PATTERN) cursor?: string;
+  /** Maximum pools of the page; absent: all of them. */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
+}
+export interface ListPoolsReply extends PageReply {
   /** The pools, sorted. */
   pools: PoolName[];
 }
@@ -75,9 +80,20 @@ export interface CreateTokenReply extends TokenStatus {
   token: string;
 }
 
+/** `token.get`: one token, without its secret. Errors: TOKEN_NOT_FOUND. */
+export class GetTokenRequest {
+  /** Id of the token. */
+  @IsId() tokenId!: string;
+}
+
 /** `token.list`: all tokens, without their secrets. */
-export class ListTokensRequest {}
-export interface ListTokensReply {
+export class ListTokensRequest {
+  /** Cursor of the previous page. */
+  @IsOptional() @Matches(/^\d{14}-\w{1,64}$/) cursor?: string;
+  /** Maximum tokens of the page; absent: all of them. */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
+}
+export interface ListTokensReply extends PageReply {
   /** The tokens, oldest first. */
   tokens: TokenStatus[];
 }
@@ -149,7 +165,10 @@ export interface ListAuditLogReply extends NumberedPageReply {
  * `pool.lost-changes`: changes that operators made in the 10 minutes before Redis was restarted or set back; empty 10
  * minutes later. Check whether each change is still in force, and repeat a lost change.
  */
-export class ListLostChangesRequest {}
+export class ListLostChangesRequest {
+  /** Maximum changes, the latest; absent: all of them. */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
+}
 export interface LostChangesReply {
   /**
    * When Redis was restarted or set back, milliseconds since 1970; absent if this happened more than 10 minutes ago.

@@ -1,5 +1,6 @@
 import { IsOptional } from 'class-validator';
-import { IsEpoch, IsId, IsScanCursor, IsStamp, IsWorkerId } from './rules';
+import { LIMITS } from './limits';
+import { IsEpoch, IsId, IsScanCursor, IsStamp, IsWithin, IsWorkerId } from './rules';
 import type { Epoch, Integer, JobId, RoundId, ServerId, Stamp, WorkerId } from './scalars';
 
 /** A request about one job. */
@@ -35,8 +36,16 @@ export class MoveTarget {
   /** Required epoch of the target. */
   @IsOptional() @IsEpoch() targetEpoch?: Epoch;
 }
-/** A request for one page of a scan. */
-export class ScanRequest {
+/** A request for a part of a list. */
+export class LimitedRequest {
+  /**
+   * Maximum entries of the reply.
+   * @default 128
+   */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
+}
+/** A request for one page of a scan. A page can have fewer entries than `limit` although another page follows. */
+export class ScanRequest extends LimitedRequest {
   /** Cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
 }

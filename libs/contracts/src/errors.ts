@@ -24,6 +24,7 @@ export const ERROR_CODES = {
   NOT_FOUND_SUBJECT: final('No handler owns this subject.'),
   // HTTP
   UNAUTHENTICATED: final('The bearer token is missing, unknown, revoked or expired.', 401),
+  TOKEN_NOT_FOUND: final('No token has this id, or it was revoked.'),
   FORBIDDEN: final('The token, or the user of NATS, does not allow this operation or this pool.', 403),
   ROUTE_NOT_FOUND: final('There is no such path.'),
   METHOD_NOT_ALLOWED: final('The path has other methods; see the header Allow.', 405),

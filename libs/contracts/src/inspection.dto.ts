@@ -4,7 +4,8 @@ import { IsIn, IsOptional } from 'class-validator';
 import type { LongtailGroup } from './longtail.dto';
 import type { RoundStatus } from './round.dto';
 import type { SegmentList } from './segment.dto';
-import { IsCorrelationId, IsCounter, IsId, IsWorkerId } from './rules';
+import { LIMITS } from './limits';
+import { IsCorrelationId, IsCounter, IsId, IsWithin, IsWorkerId } from './rules';
 import type {
   AttemptId,
   Epoch,
@@ -145,7 +146,10 @@ export interface RequestDetails extends Omit<RequestStatus, 'state'>, SegmentLis
 /**
  * `round.list`: rounds of a job, latest step first: all rounds that still have groups, and the last 16 other rounds.
  */
-export class ListRoundsRequest extends JobRequest {}
+export class ListRoundsRequest extends JobRequest {
+  /** Maximum rounds; absent: all of them. */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
+}
 /** One round of a list. */
 export interface RoundSummary extends Pick<
   RoundStatus,
@@ -173,6 +177,11 @@ export class ListGroupsRequest extends JobRequest {
   @IsOptional() @IsIn(GROUP_SETS) set?: (typeof GROUP_SETS)[number];
   /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
+  /**
+   * Maximum groups of the page.
+   * @default 128
+   */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 /** One group of a round. */
 export interface GroupStatus extends LongtailGroup {

@@ -1,5 +1,6 @@
 import { type JobPosition, JobRequest, StampedJobRequest, type StampedReply, TrainerRequest } from './common.dto';
 import { IsOptional } from 'class-validator';
+import { LIMITS } from './limits';
 import { IsEpoch, IsId, IsWithin } from './rules';
 import type { Epoch, Integer, JobId } from './scalars';
 
@@ -44,7 +45,10 @@ export interface RestoreJobReply extends StampedReply, JobPosition {
 }
 
 /** `job.snapshots`: lists the snapshots that can be restored, oldest first. */
-export class ListSnapshotsRequest extends JobRequest {}
+export class ListSnapshotsRequest extends JobRequest {
+  /** Maximum snapshots, the latest; absent: all of them. */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
+}
 /** A snapshot that can be restored. */
 export interface JobSnapshotStatus {
   /** Name of the snapshot. */

@@ -4,7 +4,7 @@ import { IsOptional, MaxLength, ValidateNested, Equals } from 'class-validator';
 import type { WireError } from './errors';
 import { LIMITS } from './limits';
 import { Segment } from './segment.dto';
-import { IsAttempt, IsCorrelationId, IsCounter, IsEpoch, IsId, IsList, IsListOf, IsWorkerId } from './rules';
+import { IsAttempt, IsCorrelationId, IsCounter, IsEpoch, IsId, IsList, IsListOf, IsWithin, IsWorkerId } from './rules';
 import type { AttemptId, Epoch, GroupId, Integer, RequestId, WorkerId } from './scalars';
 
 /** `longtail.stats` */
@@ -21,6 +21,11 @@ export interface LongtailStats {
 export class LongtailListRequest extends JobRequest {
   /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
+  /**
+   * Maximum groups of the page.
+   * @default 128
+   */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 /** One group of the long-tail queue. */
 export interface LongtailGroup {

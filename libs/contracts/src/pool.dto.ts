@@ -128,6 +128,28 @@ export const POOL_SETTING_NAMES = [
   'adaptIntervalMs',
   'streamInterval',
 ] as const satisfies readonly (keyof PoolSettings)[];
+/**
+ * Values of settings that are not set. Missing here: `sessionIdleMs` and `streamInterval`, which services have as
+ * settings of their own, and settings that mean no limit when they are not set.
+ */
+export const POOL_SETTING_DEFAULTS = {
+  policy: 'least-inflight',
+  affinityBreakMargin: 'never',
+  groupPlacement: 'group-spread',
+  groupAffinityCap: 8,
+  groupSpreadBelowTokens: 2_048,
+  groupSpreadAboveKvUse: 0.7,
+  maxSessions: 200_000,
+  sessionAdmission: 'off',
+  pausedSessionWaitMs: 600_000,
+  decisionSampleEvery: 1_000,
+  slowStartMs: 0,
+  slowStartFraction: 0.1,
+  breakerFailures: 5,
+  breakerOpenMs: 10_000,
+  adaptiveConcurrency: 0,
+  adaptIntervalMs: 2_000,
+} as const satisfies PoolSettings;
 /** Name of a setting of a pool. */
 export type PoolSettingName = (typeof POOL_SETTING_NAMES)[number];
 
@@ -143,7 +165,10 @@ export class ConfigurePoolRequest extends PoolSettings {
 }
 
 /** `pool.history`: the last 32 versions of the settings, latest first. */
-export class PoolHistoryRequest {}
+export class PoolHistoryRequest {
+  /** Maximum versions, the latest; absent: all of them. */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
+}
 /** The settings of a pool from one change to the next. */
 export interface PoolVersion extends Pick<PoolSettingsReply, 'version' | 'settings'> {
   /** When the version came into force, milliseconds since 1970. */
@@ -168,10 +193,14 @@ export class RollbackPoolRequest {
 /** `pool.settings`: returns the settings of the pool. */
 export class PoolSettingsRequest {}
 export interface PoolSettingsReply {
-  /** Version of the settings, increased by 1 with each change. */
+  /** Version of the settings, which grows with each change of settings. A change of weights does not change it. */
   version: Integer;
-  /** Settings that `pool.configure` has set. All other settings have their defaults. */
+  /** Settings that `pool.configure` has set, and the weight version that a commit requires. */
   settings: PoolSettings;
+  /** Values of settings that are not set; absent for a setting without a value, or with one of each service. */
+  defaults?: PoolSettings;
+  /** Values in force: the settings, otherwise the defaults. */
+  effective?: PoolSettings;
   /** The active policy. */
   policy: RoutingPolicy;
   /** The policy that becomes active when the load keys of all servers are computed. */

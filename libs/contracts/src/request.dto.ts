@@ -75,6 +75,8 @@ export class RequestSegmentsRequest {
   @IsCorrelationId() requestId!: RequestId;
   /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
+  /** Maximum segments of the page; absent: as many as fit a message. */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 export interface RequestSegmentsReply extends NumberedPageReply {
   /** The segments, in order. */

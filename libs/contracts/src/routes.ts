@@ -44,6 +44,8 @@ export interface Route {
   readonly isExport?: true;
   /** Field of the reply that becomes the `ETag`, or field of the request that gets the value of `If-Match`. */
   readonly versionField?: string;
+  /** What the route creates: the path of its read, and whether each call creates another one. */
+  readonly creates?: { readonly path: string; readonly isAlwaysNew?: true };
   /** Read operation with the same ids. The audit log has its replies before and after the change. */
   readonly shows?: RestOperationName;
 }
@@ -101,7 +103,10 @@ export const ROUTES: readonly Route[] = [
   changes('operator', 'POST', '/pools/{pool}/resume', 'pool.resume', SHOWS_POOL),
 
   reads('/pools/{pool}/servers', 'server.list'),
-  changes('operator', 'POST', '/pools/{pool}/servers', 'server.register', SHOWS_SERVER),
+  changes('operator', 'POST', '/pools/{pool}/servers', 'server.register', {
+    creates: { path: SERVER },
+    ...SHOWS_SERVER,
+  }),
   reads(SERVER, 'server.get'),
   changes('operator', 'PATCH', SERVER, 'server.update', SHOWS_SERVER),
   changes('operator', 'DELETE', SERVER, 'server.remove', SHOWS_SERVER),
@@ -192,7 +197,11 @@ export const ROUTES: readonly Route[] = [
     versionField: 'ifVersion',
     shows: 'rebalance.configure',
   }),
-  changes('operator', 'POST', '/pools/{pool}/rebalance/plans', 'rebalance.plan', { idField: 'planId' }),
+  changes('operator', 'POST', '/pools/{pool}/rebalance/plans', 'rebalance.plan', {
+    idField: 'planId',
+    creates: { path: PLAN },
+    shows: 'rebalance.status',
+  }),
   reads(PLAN, 'rebalance.status'),
   changes('operator', 'POST', `${PLAN}/execute`, 'rebalance.execute', { isFenced: true, shows: 'rebalance.status' }),
 
@@ -203,7 +212,11 @@ export const ROUTES: readonly Route[] = [
 
   reads('/identity', 'identity.get'),
   { method: 'GET', path: '/tokens', operation: 'token.list', role: 'admin' },
-  changes('admin', 'POST', '/tokens', 'token.create', { isSecret: true }),
+  changes('admin', 'POST', '/tokens', 'token.create', {
+    isSecret: true,
+    creates: { path: '/tokens/{tokenId}', isAlwaysNew: true },
+  }),
+  { method: 'GET', path: '/tokens/{tokenId}', operation: 'token.get', role: 'admin' },
   changes('admin', 'DELETE', '/tokens/{tokenId}', 'token.revoke', { isFenced: true }),
   { method: 'GET', path: '/audit-log', operation: 'audit-log.list', role: 'operator' },
 ];

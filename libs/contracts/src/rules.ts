@@ -22,6 +22,8 @@ import { LIMITS } from './limits';
 const MAX_EPOCH_LENGTH = 32;
 /** Longest stamp or cursor of results, characters. */
 const MAX_STAMP_LENGTH = 96;
+const MAX_SCAN_CURSOR_LENGTH = 20 + MAX_COMPOSED_ID_BYTES;
+const SCAN_CURSOR = /^\d{1,19}(~.+)?$/;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 
 export function IsWithin(min: number, max: number, options?: ValidationOptions): PropertyDecorator {
@@ -129,10 +131,14 @@ export function IsResultsCursor(): PropertyDecorator {
 }
 
 /**
- * The cursor of a page that Redis scans: a number as text, of at most 19 digits. Redis fails on numbers from 2^64 on.
+ * The cursor of a page that Redis scans: a number as text, of at most 19 digits, and behind `~` the last id of a page
+ * that ends within a step of the scan. Redis fails on numbers from 2^64 on.
  */
 export function IsScanCursor(): PropertyDecorator {
-  return Matches(/^\d{1,19}$/, { message: '$property is not a cursor of an earlier reply' });
+  return applyDecorators(
+    MaxLength(MAX_SCAN_CURSOR_LENGTH),
+    Matches(SCAN_CURSOR, { message: '$property is not a cursor of an earlier reply' }),
+  );
 }
 
 /** Maximum labels of one server or one acquire. */

@@ -4,7 +4,7 @@ import type { PoolEvent } from './events';
 import type { LedgerSummary } from './ledger.dto';
 import type { RoundStatus } from './round.dto';
 import type { TailPolicyName } from './tail-policy.dto';
-import { IsCorrelationId, IsCounter, IsId } from './rules';
+import { IsCorrelationId, IsCounter, IsId, IsWithin } from './rules';
 import type { Integer, RequestId, RoundId } from './scalars';
 
 /**
@@ -20,6 +20,11 @@ export class RoundTimelineRequest extends JobRequest {
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
   /** Cursor of the previous page, or `position` of the last page. */
   @IsOptional() @IsCounter(1) cursor?: Integer;
+  /**
+   * Maximum events of the page.
+   * @default 512
+   */
+  @IsOptional() @IsWithin(1, 512) limit?: Integer;
 }
 export interface RoundTimelineReply {
   /** The events of the page. */

@@ -100,6 +100,11 @@ export class WeightsStatusRequest {
   @IsOptional() @IsId() syncId?: string;
   /** `0` for the first page, then the cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
+  /**
+   * Maximum servers of the page.
+   * @default 128
+   */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
   /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
 }

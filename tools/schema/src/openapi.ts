@@ -1,6 +1,7 @@
 import { REST_OPERATIONS, ERROR_CODES, API_ROOT, fieldsOfPath, ROUTES, type Route } from '@broomwagon/contracts';
 import { componentSchemas } from './components';
 import { getComponent, COMPONENTS, type Components, type Json, parts } from './json-schema';
+import { buildResponses, HEADERS, refusalComponents } from './openapi-responses';
 import { readReplyTypes } from './reply-types';
 
 const PROBLEM = 'Problem';
@@ -66,7 +67,8 @@ export function openApiDocument(root: string): Json {
       version: '1',
       description:
         'For operators, the console and scripts. Every operation is that of the protocol over NATS with the same ' +
-        'fields. An unknown field of a request is refused; a later version may add fields to replies.',
+        'fields. An unknown field of a request is refused; a later version may add fields to replies. An id in a path ' +
+        'may be written in base64url behind `base64url:`, which no proxy changes. Errors have the form of RFC 9457.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
@@ -75,12 +77,8 @@ export function openApiDocument(root: string): Json {
     paths,
     components: {
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
-      responses: {
-        problem: {
-          description: 'An error.',
-          content: { 'application/problem+json': { schema: { $ref: COMPONENTS + PROBLEM } } },
-        },
-      },
+      headers: HEADERS,
+      responses: refusalComponents(),
       schemas: reachable(schemas, { paths, problem: { $ref: COMPONENTS + PROBLEM } }),
     },
   };
@@ -137,18 +135,15 @@ function buildOperation(route: Route, schemas: Components, replyType: string): J
     ...(inQuery || open.length === 0
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema: body } } } }),
-    responses: {
-      200: {
-        description: 'The reply.',
-        content: {
-          [getContentType(route)]: {
-            schema: isExport ? getEntrySchema(schemas[replyType]!) : { $ref: COMPONENTS + replyType },
-          },
+    responses: buildResponses(
+      route,
+      {
+        [getContentType(route)]: {
+          schema: isExport ? getEntrySchema(schemas[replyType]!) : { $ref: COMPONENTS + replyType },
         },
       },
-      '4XX': { $ref: '#/components/responses/problem' },
-      '5XX': { $ref: '#/components/responses/problem' },
-    },
+      !isExport && 'cursor' in ((schemas[replyType]!.properties ?? {}) as Components),
+    ),
   };
 }
 

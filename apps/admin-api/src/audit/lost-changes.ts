@@ -82,8 +82,9 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   /** Changes that Redis may have lost when it was set back in the last minutes. */
-  list(pool: PoolName): LostChangesReply {
-    return this.lost.get(pool) ?? { changes: [] };
+  list(pool: PoolName, limit = Infinity): LostChangesReply {
+    const { changes = [], ...rest } = this.lost.get(pool) ?? {};
+    return { ...rest, changes: changes.slice(-limit) };
   }
 
   /** @throws BroomwagonError UNAVAILABLE */

@@ -34,28 +34,34 @@ export class ChangesService {
     private readonly audit: AuditLog,
   ) {}
 
-  /** @throws BroomwagonError of the operation, IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, OUTCOME_UNKNOWN */
-  async make(change: Change): Promise<{ reply: object; isRepeat: boolean }> {
+  /**
+   * Makes a change, or finds the reply to an earlier request with the same key. `isNew`: this change has created an
+   * object.
+   * @throws BroomwagonError of the operation, IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, OUTCOME_UNKNOWN
+   */
+  async make(change: Change): Promise<{ reply: object; isRepeat: boolean; isNew: boolean }> {
     const { route, fields, identity } = change;
+    let isNew = route.creates?.isAlwaysNew === true;
+    const process = (isInterrupted = false) =>
+      this.makeAudited(change, isInterrupted, () => (isNew = route.creates !== undefined));
     // An operation with an `idField` recognizes a repeat by its id.
     if (fields.idempotencyKey === undefined || route.idField !== undefined) {
-      return { reply: await this.makeAudited(change), isRepeat: false };
+      return { reply: await process(), isRepeat: false, isNew };
     }
     const { pool, body, idempotencyKey: key } = fields;
-    return this.replies.once({
-      scope: identity.id,
-      key,
-      request: { method: route.method, path: route.path, pool, body },
-      process: (isInterrupted) => this.makeAudited(change, isInterrupted),
-      mayHaveEffect,
-    });
+    const request = { method: route.method, path: route.path, pool, body };
+    const answer = await this.replies.once({ scope: identity.id, key, request, process, mayHaveEffect });
+    return { ...answer, isNew };
   }
 
-  /** @param isInterrupted the first request with this key has no known outcome */
-  private async makeAudited(change: Change, isInterrupted = false): Promise<object> {
+  /**
+   * @param isInterrupted the first request with this key has no known outcome
+   * @param onMissing called when the read of the route finds nothing before the change
+   */
+  private async makeAudited(change: Change, isInterrupted: boolean, onMissing: () => void): Promise<object> {
     const { route, fields, identity, requestId, address } = change;
     const { pool, body } = fields;
-    const before = await this.show(route, fields, identity);
+    const before = await this.show(route, fields, identity, onMissing);
     let result: AuditEntry['result'] = 'done';
     let reply: object | undefined;
     try {
@@ -81,13 +87,21 @@ export class ChangesService {
   }
 
   /** Reads the state that a route changes; undefined without such a state or without an answer. */
-  private async show({ shows, path }: Route, { pool, body }: RequestFields, identity: Identity) {
+  private async show(
+    { shows, path, creates }: Route,
+    { pool, body }: RequestFields,
+    identity: Identity,
+    onMissing?: () => void,
+  ) {
     if (shows === undefined) return undefined;
     const read = ROUTES.find(({ method, operation }) => method === 'GET' && operation === shows)!;
-    const names = new Set([...fieldsOfPath(path), ...fieldsOfPath(read.path)]);
+    const names = new Set([path, read.path, creates?.path ?? ''].flatMap(fieldsOfPath));
     names.delete('pool');
     const target = Object.fromEntries([...names].map((name) => [name, body[name]]));
-    return this.operations.call(read, pool, target, identity, SHOW_MS).catch(() => undefined);
+    return this.operations.call(read, pool, target, identity, SHOW_MS).catch((error: unknown) => {
+      if (error instanceof BroomwagonError && error.code.endsWith('NOT_FOUND')) onMissing?.();
+      return undefined;
+    });
   }
 }
 

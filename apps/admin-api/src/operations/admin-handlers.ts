@@ -1,5 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { AdminOperationName, AdminReplyOf, AdminRequestOf } from '@broomwagon/contracts';
+import {
+  type AdminOperationName,
+  type AdminReplyOf,
+  type AdminRequestOf,
+  BroomwagonError,
+  type TokenStatus,
+} from '@broomwagon/contracts';
 import { CredentialStore, PoolDirectory } from '@broomwagon/state';
 import { AuditLog } from '../audit/audit-log';
 import { LostChanges } from '../audit/lost-changes';
@@ -31,14 +37,23 @@ export class AdminHandlers {
     readiness: Readiness,
   ) {
     this.handlers = {
-      'pool.list': async (_, { pools: allowed }) => {
-        const pools = await directory.list();
-        return { pools: pools.filter((pool) => allowed?.includes(pool) ?? true) };
+      'pool.list': async (request, { pools: allowed }) => {
+        const pools = (await directory.list()).filter((pool) => allowed?.includes(pool) ?? true);
+        const { entries, cursor } = takePage(pools, (pool) => pool, request);
+        return { pools: entries, cursor };
       },
-      'pool.lost-changes': async (_, __, pool) => lostChanges.list(pool),
+      'pool.lost-changes': async ({ limit }, _, pool) => lostChanges.list(pool, limit),
       'identity.get': async (_, { id, name, role, pools }) => ({ id, name, role, pools: pools && [...pools] }),
       'token.create': (request) => credentials.create(request),
-      'token.list': async () => ({ tokens: await credentials.list() }),
+      'token.get': async ({ tokenId }) => {
+        const found = await credentials.get(tokenId);
+        if (found) return found;
+        throw new BroomwagonError('TOKEN_NOT_FOUND', `There is no token ${tokenId}`, { field: 'tokenId' });
+      },
+      'token.list': async (request) => {
+        const { entries: tokens, cursor } = takePage(await credentials.list(), getTokenPlace, request);
+        return { tokens, cursor };
+      },
       'audit-log.list': (request) => audit.list(request),
       'token.revoke': async ({ tokenId }) => ({ revoked: await credentials.revoke(tokenId) }),
       'round.timeline': (request, _, pool) => timeline.read(pool, request),
@@ -52,4 +67,23 @@ export class AdminHandlers {
   handle(operation: HandledName, request: object, identity: Identity, pool = ''): Promise<object> {
     return this.handlers[operation](request as never, identity, pool);
   }
+}
+
+/**
+ * Takes one page of a sorted list.
+ * @param getPlace text by which the list is sorted: the cursor of a page is the place of its last entry
+ */
+function takePage<Entry>(
+  list: readonly Entry[],
+  getPlace: (entry: Entry) => string,
+  { cursor, limit = Infinity }: { cursor?: string; limit?: number },
+): { entries: Entry[]; cursor?: string } {
+  const following = list.filter((entry) => cursor === undefined || getPlace(entry) > cursor);
+  const entries = following.slice(0, limit);
+  return following.length > limit ? { entries, cursor: getPlace(entries.at(-1)!) } : { entries };
+}
+
+/** Tokens are sorted by the time of their creation, then by id. */
+function getTokenPlace({ createdAtMs, tokenId }: TokenStatus): string {
+  return `${String(createdAtMs).padStart(14, '0')}-${tokenId}`;
 }

@@ -36,7 +36,10 @@ export class RoundTimeline {
   ) {}
 
   /** @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND, UNAVAILABLE */
-  async read(pool: string, { job, roundId, requestId, cursor }: RoundTimelineRequest): Promise<RoundTimelineReply> {
+  async read(
+    pool: string,
+    { job, roundId, requestId, cursor, limit = MAX_EVENTS }: RoundTimelineRequest,
+  ): Promise<RoundTimelineReply> {
     const { rounds } = await this.client.call(pool, 'round.list', { job }, { timeoutMs: this.config.callTimeoutMs });
     const round = rounds.find((one) => one.roundId === roundId);
     if (round === undefined) {
@@ -66,7 +69,7 @@ export class RoundTimeline {
       if (isNew && isMeanwhile && isWanted(event)) events.push(event);
       // A settled round has no more attempts.
       if (event.type === 'round.settled' && isOfRound(event)) break;
-      if (events.length === MAX_EVENTS || read >= MAX_READ) return { events, missingEvents, cursor: message.sequence };
+      if (events.length === limit || read >= MAX_READ) return { events, missingEvents, cursor: message.sequence };
     }
     return { events, missingEvents, position };
   }

@@ -1,5 +1,5 @@
 import { Controller, Req, RequestMapping, RequestMethod, Res, UseGuards } from '@nestjs/common';
-import { API_ROOT, type Route, ROUTES } from '@broomwagon/contracts';
+import { API_ROOT, encodePathId, type Route, ROUTES } from '@broomwagon/contracts';
 import { writePart } from '@broomwagon/platform';
 import type { Request, Response } from 'express';
 import type { Identity } from '../auth/identity';
@@ -30,11 +30,16 @@ export class RoutesController {
     response.set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' });
     if (route.isStream) return this.events.open(fields, request, response);
     if (route.isExport) return this.export(route, fields, identity, response);
-    const { reply, isRepeat } =
+    const { reply, isRepeat, isNew } =
       route.method === 'GET'
-        ? { reply: await this.operations.call(route, fields.pool, fields.body, identity), isRepeat: false }
+        ? {
+            reply: await this.operations.call(route, fields.pool, fields.body, identity),
+            isRepeat: false,
+            isNew: false,
+          }
         : await this.changes.make({ route, fields, identity, requestId, address: request.ip ?? '' });
-    response.status(200);
+    response.status(isNew ? 201 : 200);
+    if (isNew) response.set('Location', buildLocation(route, { pool: fields.pool, ...fields.body, ...reply }));
     if (isRepeat) response.set('Idempotency-Replayed', 'true');
     if (route.versionField) response.set('ETag', `"${(reply as { version: number }).version}"`);
     const { cursor } = reply as { cursor?: string | number };
@@ -61,6 +66,11 @@ export class RoutesController {
     } while (cursor !== undefined);
     response.end();
   }
+}
+
+/** Path of the object that a request has created. */
+function buildLocation({ creates }: Route, fields: Record<string, unknown>): string {
+  return API_ROOT + creates!.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodePathId(String(fields[name])));
 }
 
 type Handler = (this: RoutesController, request: Request, response: Response) => Promise<void>;

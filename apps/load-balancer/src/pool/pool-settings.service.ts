@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import {
   BroomwagonError,
+  POOL_SETTING_DEFAULTS,
   POOL_SETTING_NAMES,
   type ConfigurePoolRequest,
   type PoolSettingsReply,
@@ -8,6 +9,7 @@ import {
 } from '@broomwagon/contracts';
 import { failpoint, InEachPool } from '@broomwagon/platform';
 import { PoolDirectory, PoolStore, ServerStore, type StoredSettings } from '@broomwagon/state';
+import { LoadBalancerConfig } from '../load-balancer.config';
 import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 
 /** Interval at which each replica finishes changes of settings that a dead replica has begun. */
@@ -23,6 +25,7 @@ export class PoolSettingsService {
     private readonly servers: ServerStore,
     private readonly pools: PoolDirectory,
     private readonly waiters: WaiterAnswersService,
+    private readonly config: LoadBalancerConfig,
   ) {}
 
   /**
@@ -33,12 +36,12 @@ export class PoolSettingsService {
     await this.pools.add(pool);
     const stored = await this.settings.configure(pool, set, reset ?? [], ifVersion);
     await failpoint('load-balancer.configure.before-apply');
-    return toReply(await this.apply(pool, stored));
+    return this.toReply(await this.apply(pool, stored));
   }
 
   /** @throws BroomwagonError UNAVAILABLE */
   async read(pool: string): Promise<PoolSettingsReply> {
-    return toReply(await this.settings.settings(pool));
+    return this.toReply(await this.settings.settings(pool));
   }
 
   /**
@@ -73,12 +76,14 @@ export class PoolSettingsService {
   private async apply(pool: string, stored: StoredSettings): Promise<StoredSettings> {
     if (stored.isScored) return stored;
     for await (const page of this.servers.pages('rescore', pool)) this.waiters.sendAll(pool, page);
-    const applied = await this.settings.finish(pool, stored.version);
+    const applied = await this.settings.finish(pool, stored.revision);
     this.logger.log({ pool, version: applied.version, policy: applied.policy }, 'Settings of a pool were changed');
     return applied;
   }
-}
 
-function toReply({ version, settings, policy, nextPolicy }: StoredSettings): PoolSettingsReply {
-  return { version, settings, policy, ...(nextPolicy === undefined ? {} : { nextPolicy }) };
+  private toReply({ version, settings, policy, nextPolicy }: StoredSettings): PoolSettingsReply {
+    const defaults = { ...POOL_SETTING_DEFAULTS, sessionIdleMs: this.config.sessionIdleMs };
+    const effective = { ...defaults, ...settings, policy };
+    return { version, settings, defaults, effective, policy, ...(nextPolicy === undefined ? {} : { nextPolicy }) };
+  }
 }

@@ -38,9 +38,9 @@ export class PoolController {
   }
 
   @Operation('pool.history')
-  async history(_body: PoolHistoryRequest, { pool }: MessageContext) {
+  async history({ limit }: PoolHistoryRequest, { pool }: MessageContext) {
     const { versions } = await this.store.history(pool);
-    return { versions };
+    return { versions: versions.slice(0, limit) };
   }
 
   @Operation('pool.rollback')

@@ -1,4 +1,4 @@
-import { NO_POOL, type OperationName } from '@broomwagon/contracts';
+import { NO_POOL, type OperationName, POOL_SETTING_DEFAULTS } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { setFailpoints } from '../../../../libs/platform/src/failpoint';
 import { openLoadBalancers, type LoadBalancers, type TestWorker } from '../load-balancer.fixture';
@@ -19,9 +19,20 @@ it('lets every replica apply new settings from the next acquire on', async () =>
   await lb.server('a', 1_000, { weight: 2 });
   await lb.server('b', 1_000);
   await expect.poll(lb.status).toMatchObject({ readyServers: 2 });
-  expect(await lb.call('pool.settings', {})).toEqual({ version: 0, settings: {}, policy: 'least-inflight' });
+  expect(await lb.call('pool.settings', {})).toEqual({
+    version: 0,
+    settings: {},
+    defaults: { ...POOL_SETTING_DEFAULTS, sessionIdleMs: 14_400_000 },
+    effective: { ...POOL_SETTING_DEFAULTS, sessionIdleMs: 14_400_000 },
+    policy: 'least-inflight',
+  });
   const settings = { policy: 'round-robin', decisionSampleEvery: 5 } as const;
-  expect(await lb.call('pool.configure', settings)).toEqual({ version: 1, settings, policy: 'round-robin' });
+  expect(await lb.call('pool.configure', settings)).toMatchObject({
+    version: 1,
+    settings,
+    effective: { ...settings, maxSessions: 200_000 },
+    policy: 'round-robin',
+  });
   const grants = await Promise.all(Array.from({ length: 60 }, () => acquire()));
   expect(grants.filter(({ serverId }) => serverId === 'a').length).toBe(40);
   expect(grants.every(({ decision }) => decision.policy === 'round-robin' && decision.policyVersion === 1)).toBe(true);

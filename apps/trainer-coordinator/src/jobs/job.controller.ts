@@ -67,8 +67,9 @@ export class JobController {
   }
 
   @Operation('job.snapshots')
-  listSnapshots({ job }: ListSnapshotsRequest, { pool }: MessageContext) {
-    return this.saved.list(pool, { job });
+  async listSnapshots({ job, limit = Infinity }: ListSnapshotsRequest, { pool }: MessageContext) {
+    const reply = await this.saved.list(pool, { job });
+    return { ...reply, snapshots: reply.snapshots.slice(-limit) };
   }
 
   @Operation('job.ledger')

@@ -40,7 +40,7 @@ describe('request.list', () => {
     expect(await call(pool, 'request.list', { job: 'job', minAgeMs: 600_000 })).toEqual({ requests: [] });
   });
 
-  it('pages through a round', async () => {
+  it.each([undefined, 1, 2, 100])('pages through a round, in pages of at most %s requests', async (limit) => {
     fixture.freshPool();
     const { pool } = fixture;
     const policy = { name: 'wait', overProvision: 1 } as const;
@@ -52,7 +52,9 @@ describe('request.list', () => {
       const page: { requests: RequestStatus[]; cursor?: string } = await call(pool, 'request.list', {
         job: 'job',
         cursor,
+        limit,
       });
+      expect(page.requests.length).toBeLessThanOrEqual(limit ?? 128);
       seen.push(...page.requests.map(({ requestId }) => requestId));
       ({ cursor } = page);
     }

@@ -93,10 +93,14 @@ export class RequestService {
   }
 
   /** A page of the segments of a request. @throws BroomwagonError REQUEST_NOT_FOUND, UNAVAILABLE */
-  async segments(pool: PoolName, { requestId, cursor = 0 }: RequestSegmentsRequest): Promise<RequestSegmentsReply> {
+  async segments(
+    pool: PoolName,
+    { requestId, cursor = 0, limit = Infinity }: RequestSegmentsRequest,
+  ): Promise<RequestSegmentsReply> {
     const { segments: all } = await this.requests.segments(pool, { requestId });
     const segments: Segment[] = [];
-    for (let bytes = 0; bytes < REPLY_BYTES && cursor + segments.length < all.length;) {
+    const most = Math.min(limit, all.length - cursor);
+    for (let bytes = 0; bytes < REPLY_BYTES && segments.length < most;) {
       const segment = all[cursor + segments.length]!;
       segments.push(segment);
       bytes += Buffer.byteLength(JSON.stringify(segment));

@@ -55,8 +55,8 @@ export class RoundController {
   }
 
   @Operation('round.list')
-  list({ job }: ListRoundsRequest, { pool }: MessageContext) {
-    return this.inspections.rounds(pool, { job });
+  list({ job, limit }: ListRoundsRequest, { pool }: MessageContext) {
+    return this.inspections.rounds(pool, { job, limit });
   }
 
   @Operation('round.status')

@@ -37,6 +37,12 @@ class Unauthenticated(BroomwagonError):
     code = "UNAUTHENTICATED"
 
 
+class TokenNotFound(BroomwagonError):
+    """No token has this id, or it was revoked."""
+
+    code = "TOKEN_NOT_FOUND"
+
+
 class Forbidden(BroomwagonError):
     """The token, or the user of NATS, does not allow this operation or this pool."""
 
@@ -513,6 +519,7 @@ BY_CODE: dict[str, type[BroomwagonError]] = {
     "PAYLOAD_TOO_LARGE": PayloadTooLarge,
     "NOT_FOUND_SUBJECT": NotFoundSubject,
     "UNAUTHENTICATED": Unauthenticated,
+    "TOKEN_NOT_FOUND": TokenNotFound,
     "FORBIDDEN": Forbidden,
     "ROUTE_NOT_FOUND": RouteNotFound,
     "METHOD_NOT_ALLOWED": MethodNotAllowed,

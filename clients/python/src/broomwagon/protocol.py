@@ -2608,6 +2608,9 @@ class ListGroupsRequest(TypedDict):
     cursor: NotRequired[int]
     """Cursor of the previous page."""
 
+    limit: NotRequired[int]
+    """Maximum groups of the page."""
+
 
 class ListJobsReply(TypedDict):
     """Reply of `job.list`."""
@@ -2621,6 +2624,9 @@ class ListJobsReply(TypedDict):
 
 class ListJobsRequest(TypedDict):
     """`job.list`: one page of the jobs of the pool."""
+
+    limit: NotRequired[int]
+    """Maximum entries of the reply."""
 
     cursor: NotRequired[str]
     """Cursor of the previous page."""
@@ -2644,6 +2650,9 @@ class ListLeasesRequest(TypedDict):
     or of the pool. Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND; VALIDATION_FAILED for `serverId` and
     `workerId` together.
     """
+
+    limit: NotRequired[int]
+    """Maximum entries of the reply."""
 
     cursor: NotRequired[str]
     """Cursor of the previous page."""
@@ -2669,6 +2678,9 @@ class ListRequestsRequest(TypedDict):
     """`request.list`: one page of the requests of a round or a worker that have not ended. Needs exactly
     one of `job` and `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
     """
+
+    limit: NotRequired[int]
+    """Maximum entries of the reply."""
 
     cursor: NotRequired[str]
     """Cursor of the previous page."""
@@ -2704,6 +2716,9 @@ class ListRoundsRequest(TypedDict):
     job: str
     """Id of a job, chosen by its trainer."""
 
+    limit: NotRequired[int]
+    """Maximum rounds; absent: all of them."""
+
 
 class ListServersReply(TypedDict):
     """Reply of `server.list`."""
@@ -2717,6 +2732,9 @@ class ListServersReply(TypedDict):
 
 class ListServersRequest(TypedDict):
     """`server.list`: one page of servers."""
+
+    limit: NotRequired[int]
+    """Maximum entries of the reply."""
 
     cursor: NotRequired[str]
     """Cursor of the previous page."""
@@ -2734,6 +2752,9 @@ class ListSessionsReply(TypedDict):
 
 class ListSessionsRequest(TypedDict):
     """`lb.sessions`: one page of the sessions."""
+
+    limit: NotRequired[int]
+    """Maximum entries of the reply."""
 
     cursor: NotRequired[str]
     """Cursor of the previous page."""
@@ -2764,6 +2785,9 @@ class ListSnapshotsRequest(TypedDict):
     job: str
     """Id of a job, chosen by its trainer."""
 
+    limit: NotRequired[int]
+    """Maximum snapshots, the latest; absent: all of them."""
+
 
 class ListWorkersReply(TypedDict):
     """Reply of `worker.list`."""
@@ -2777,6 +2801,9 @@ class ListWorkersReply(TypedDict):
 
 class ListWorkersRequest(TypedDict):
     """`worker.list`: one page of the live worker epochs."""
+
+    limit: NotRequired[int]
+    """Maximum entries of the reply."""
 
     cursor: NotRequired[str]
     """Cursor of the previous page."""
@@ -2899,6 +2926,9 @@ class LongtailListRequest(TypedDict):
 
     cursor: NotRequired[int]
     """Cursor of the previous page."""
+
+    limit: NotRequired[int]
+    """Maximum groups of the page."""
 
 
 class LongtailRequeuedEvent(TypedDict):
@@ -3279,6 +3309,9 @@ class PoolHistoryReply(TypedDict):
 class PoolHistoryRequest(TypedDict):
     """`pool.history`: the last 32 versions of the settings, latest first."""
 
+    limit: NotRequired[int]
+    """Maximum versions, the latest; absent: all of them."""
+
 
 class PoolLedgerReply(TypedDict):
     """Reply of `pool.ledger`."""
@@ -3408,10 +3441,20 @@ class PoolSettingsReply(TypedDict):
     """Reply of `pool.configure`."""
 
     version: int
-    """Version of the settings, increased by 1 with each change."""
+    """Version of the settings, which grows with each change of settings. A change of weights does not
+    change it.
+    """
 
     settings: PoolSettings
-    """Settings that `pool.configure` has set. All other settings have their defaults."""
+    """Settings that `pool.configure` has set, and the weight version that a commit requires."""
+
+    defaults: NotRequired[PoolSettings]
+    """Values of settings that are not set; absent for a setting without a value, or with one of each
+    service.
+    """
+
+    effective: NotRequired[PoolSettings]
+    """Values in force: the settings, otherwise the defaults."""
 
     policy: RoutingPolicy
     """The active policy."""
@@ -3428,10 +3471,12 @@ class PoolVersion(TypedDict):
     """The settings of a pool from one change to the next."""
 
     version: int
-    """Version of the settings, increased by 1 with each change."""
+    """Version of the settings, which grows with each change of settings. A change of weights does not
+    change it.
+    """
 
     settings: PoolSettings
-    """Settings that `pool.configure` has set. All other settings have their defaults."""
+    """Settings that `pool.configure` has set, and the weight version that a commit requires."""
 
     sinceMs: int
     """When the version came into force, milliseconds since 1970."""
@@ -4288,6 +4333,9 @@ class RequestSegmentsRequest(TypedDict):
 
     cursor: NotRequired[int]
     """Cursor of the previous page."""
+
+    limit: NotRequired[int]
+    """Maximum segments of the page; absent: as many as fit a message."""
 
 
 class RequestStatus(TypedDict):
@@ -6336,6 +6384,9 @@ class WeightsStatusRequest(TypedDict):
     cursor: NotRequired[str]
     """`0` for the first page, then the cursor of the previous page."""
 
+    limit: NotRequired[int]
+    """Maximum servers of the page."""
+
     stamp: NotRequired[str]
     """Stamp of the last reply."""
 
@@ -6463,7 +6514,7 @@ DispatchOrder = Literal["arrival", "longest-first", "probe-first"]
 EngineDialect = Literal["vllm", "sglang", "openai"]
 EngineFeature = Literal["tokenIdsIn", "tokenIdsOut", "logprobs", "abortById", "abortOnDisconnect", "loadReport", "prefixCacheReset", "tokenize"]
 EqualRewards = Literal["keep", "exclude", "replace"]
-ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_CONFLICT", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "REPLICA_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_ID_TAKEN", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "GROUP_NOT_FOUND", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_BUSY", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "CONTEXT_TOO_LONG", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
+ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "TOKEN_NOT_FOUND", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_CONFLICT", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "REPLICA_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_ID_TAKEN", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "GROUP_NOT_FOUND", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_BUSY", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "CONTEXT_TOO_LONG", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
 FailReason = Literal["engine-error", "engine-rejected", "engine-abort", "no-server", "payload", "aborted", "shutdown", "unclaimed", "payload-full", "timeout"]
 GroupPlacement = Literal["group-spread", "group-affinity", "auto"]
 LogLevel = Literal["fatal", "error", "warn", "info", "debug", "trace"]

@@ -99,9 +99,9 @@ describe('weights that changed', () => {
     await test.servers.update(test.pool, { serverId: 'b:1', weightVersion: NEWER });
     await weights.end(test.pool, { syncId: sync.syncId, outcome: 'rolled-back', reason: 'asked' });
     expect(await verdict()).toEqual({ findings: [], unproven: ['place of server b:1'] });
-    const { version } = await test.pools.settings(test.pool);
+    const { revision } = await test.pools.settings(test.pool);
     for await (const _ of test.servers.pages('rescore', test.pool));
-    await test.pools.finish(test.pool, version);
+    await test.pools.finish(test.pool, revision);
     expect(await verdict()).toEqual({ findings: [], unproven: [] });
     await test.redis.sadd(key('servers:usable'), 'b:1');
     expect(listChecks((await verdict()).findings)).toEqual(['server-usable']);

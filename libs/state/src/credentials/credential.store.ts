@@ -58,9 +58,17 @@ export class CredentialStore {
     return isTokenHash(stored.hash, token) && !isExpired(stored) ? withoutHash(stored) : undefined;
   }
 
+  /** The token with an id; undefined if it is unknown or revoked. @throws BroomwagonError UNAVAILABLE */
+  async get(tokenId: string): Promise<TokenStatus | undefined> {
+    const text = await awaitAnswer(this.redis.hget(this.key, tokenId));
+    return text === null ? undefined : withoutHash(JSON.parse(text) as StoredToken);
+  }
+
   /** Lists all tokens, the oldest first. @throws BroomwagonError UNAVAILABLE */
   async list(): Promise<TokenStatus[]> {
-    return (await this.all()).map(withoutHash).toSorted((a, b) => a.createdAtMs - b.createdAtMs);
+    return (await this.all())
+      .map(withoutHash)
+      .toSorted((a, b) => a.createdAtMs - b.createdAtMs || (a.tokenId < b.tokenId ? -1 : 1));
   }
 
   /** @returns false if there was no such token; @throws BroomwagonError UNAVAILABLE */

@@ -3,7 +3,6 @@ import {
   LIMITS,
   type DecisionsReply,
   type DecisionsRequest,
-  type JobId,
   type LeaseId,
   type LeaseStatus,
   type ListGroupsReply,
@@ -13,6 +12,7 @@ import {
   type ListRequestsReply,
   type ListRequestsRequest,
   type ListRoundsReply,
+  type ListRoundsRequest,
   type ListSessionsReply,
   type ListSessionsRequest,
   type ListWorkersReply,
@@ -35,7 +35,7 @@ export class InspectionStore extends createStoreClass({
   sessions: transition<ListSessionsRequest, ListSessionsReply>('inspection/sessions'),
   groups: transition<ListGroupsRequest, ListGroupsReply>('inspection/groups'),
   request: transition<{ requestId: RequestId }, RequestDetails>('inspection/request'),
-  rounds: transition<{ job: JobId }, ListRoundsReply>('inspection/rounds'),
+  rounds: transition<ListRoundsRequest, ListRoundsReply>('inspection/rounds'),
 }) {
   /** @throws LEASE_NOT_FOUND */
   async lease(pool: PoolName, leaseId: LeaseId): Promise<LeaseStatus> {

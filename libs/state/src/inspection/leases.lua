@@ -1,6 +1,6 @@
---[[ One page of leases, the oldest of the page first, or one lease; a scan (Pages.scan).
-ARGV[1] JSON: {serverId, workerId, cursor; leaseId: this lease only}: ListLeasesRequest. Without the three ids: all
-  leases of the pool
+--[[ One page of leases, the oldest of the page first, or one lease; a scan (Pages.list).
+ARGV[1] JSON: {serverId, workerId, cursor, limit; leaseId: this lease only}: ListLeasesRequest. Without the three
+  ids: all leases of the pool
 Reply: ListLeasesReply
 Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND, LEASE_NOT_FOUND.
 Flags: allow-oom ]]
@@ -36,7 +36,8 @@ return function(tx, args)
     index = tx.key:workerLeases(worker_id, epoch)
   end
 
-  local page, cursor = Pages.scan(index and 'SSCAN' or 'HSCAN', index or tx.key.leases, args.cursor, PAGE)
+  local page, cursor = Pages.list(index and 'SSCAN' or 'HSCAN', index or tx.key.leases, args.cursor, PAGE,
+    args.limit or PAGE)
   for position = 1, #page, index and 1 or 2 do
     local packed = page[position + 1]
     if index then packed = redis.call('HGET', tx.key.leases, page[position]) end

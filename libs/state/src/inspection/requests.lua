@@ -1,12 +1,13 @@
 --[[ One page of requests that have not ended: requests of the unaccepted groups of a round, in the order of their
-arrival, or requests that a worker has (a scan). A page of a round ends with the group that brings it to 128 requests.
-Writes nothing but the clock.
-ARGV[1] JSON: {job, roundId, workerId, state, minAgeMs, cursor}: ListRequestsRequest, with job or workerId
+arrival, or requests that a worker has (a scan). A page of a round ends with the group that brings the requests that
+were read to 128, or within a group: its cursor is `<score>~<sample>`. Writes nothing but the clock.
+ARGV[1] JSON: {job, roundId, workerId, state, minAgeMs, cursor, limit}: ListRequestsRequest, with job or workerId
 Reply: ListRequestsReply
-Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
+Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND, VALIDATION_FAILED (cursor).
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
+  local limit = args.limit or PAGE
   local ENDED = { finished = true, trained = true, failed = true, dropped = true }
   local job, worker_id = args.job, args.workerId
   local requests = {}
@@ -21,25 +22,31 @@ return function(tx, args)
   if worker_id then
     local epoch, no_worker = WorkerFence.live_epoch(tx, worker_id)
     if not epoch then return no_worker end
-    local page, cursor = Pages.scan('SSCAN', tx.key:workerAttempts(worker_id, epoch), args.cursor, PAGE)
+    local page, cursor = Pages.list('SSCAN', tx.key:workerAttempts(worker_id, epoch), args.cursor, PAGE, limit)
     for _, id in ipairs(page) do add(id) end
     return Reply.object({ requests = requests, cursor = cursor })
   end
 
   local round_id, no_round = Trainer.named_round(tx, job, args.roundId)
   if not round_id then return no_round end
-  local looked, cursor = 0, nil
-  local page = redis.call('ZRANGEBYSCORE', tx.key:roundGroups(job, round_id), '(' .. (args.cursor or 0), '+inf',
-    'WITHSCORES', 'LIMIT', 0, PAGE)
+  local last, sample = string.match(args.cursor or '0', '^(%d+)~?(%d*)$')
+  if not last then return Reply.fail('VALIDATION_FAILED', 'The cursor is not of an earlier reply', 'cursor') end
+  local read, from = 0, sample == '' and '(' .. last or last
+  local page = redis.call('ZRANGEBYSCORE', tx.key:roundGroups(job, round_id), from, '+inf', 'WITHSCORES', 'LIMIT', 0,
+    PAGE)
   for position = 1, #page, 2 do
-    local group = Group.load(tx, job, page[position])
+    local group_id, score = page[position], page[position + 1]
+    local group = Group.load(tx, job, group_id)
     local launched = group and group.launched or 0
-    for index = 0, launched - 1 do add(Request.format_id(job, page[position], index)) end
-    looked = looked + launched
-    if position + 1 == 2 * PAGE or looked >= PAGE then
-      cursor = page[position + 1]
-      break
+    local first = score == last and tonumber(sample) or 0
+    for index = first, launched - 1 do
+      if #requests == limit then return Reply.object({ requests = requests, cursor = score .. '~' .. index }) end
+      add(Request.format_id(job, group_id, index))
+    end
+    read = read + launched - first
+    if position + 1 == 2 * PAGE or read >= PAGE then
+      return Reply.object({ requests = requests, cursor = score })
     end
   end
-  return Reply.object({ requests = requests, cursor = cursor })
+  return Reply.object({ requests = requests })
 end

@@ -1,11 +1,12 @@
---[[ One page of the sessions; a scan (Pages.scan). Writes nothing.
-ARGV[1] JSON: {serverId, cursor}   strings; serverId or absent: only sessions that are bound to this server
+--[[ One page of the sessions; a scan (Pages.list). Writes nothing.
+ARGV[1] JSON: {serverId, cursor, limit}: ListSessionsRequest; serverId or absent: only sessions that are bound to this
+  server
 Reply: ListSessionsReply; a session without a server is bound by its next lease
 Flags: no-writes ]]
 return function(tx, args)
   local PAGE = 128
   local sessions = {}
-  local page, cursor = Pages.scan('HSCAN', tx.key.sessions, args.cursor, PAGE)
+  local page, cursor = Pages.list('HSCAN', tx.key.sessions, args.cursor, PAGE, args.limit or PAGE)
   for position = 1, #page, 2 do
     local binding = BindingRecord.unpack(page[position + 1])
     local is_bound = binding.epoch ~= BindingRecord.NO_EPOCH

@@ -1,13 +1,13 @@
---[[ One page of the live worker epochs, the longest silent of the page first; a scan (Pages.scan). Writes nothing but
+--[[ One page of the live worker epochs, the longest silent of the page first; a scan (Pages.list). Writes nothing but
 the clock.
-ARGV[1] JSON: {cursor}   string
+ARGV[1] JSON: {cursor, limit}: ListWorkersRequest
 Reply: ListWorkersReply
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
   local now = tx.now
   local workers = {}
-  local page, cursor = Pages.scan('ZSCAN', tx.key.workers, args.cursor, PAGE)
+  local page, cursor = Pages.list('ZSCAN', tx.key.workers, args.cursor, PAGE, args.limit or PAGE)
   for position = 1, #page, 2 do
     local id, ends_at = page[position], tonumber(page[position + 1])
     local field = redis.call('HMGET', tx.key:worker(id), 'liveEpoch', 'ttlMs', 'registeredAtMs', 'syncAsked')

@@ -2,7 +2,7 @@
 until every server is scored for both (servers/rescore), then pools/finish-settings lets the new policy take over.
 ARGV[1] JSON: {set: name -> text; reset: list of names; ifVersion: version that the settings must have, or absent}
 Reply: RawSettings, also without a change. A change that is in force already succeeds with any ifVersion, so that a
-  repeat succeeds. Each change adds one to the version and is added to the history, which keeps the last 32 versions
+  repeat succeeds. Each change raises the version and is added to the history, which keeps the last 32 versions
 Errors: VERSION_MISMATCH.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -37,12 +37,12 @@ return function(tx, args)
   if has_new_policy then put('nextPolicy', wanted ~= in_force and wanted or nil) end
   if not has_new_policy and not next(changed) and not gone[1] then return Settings.json(tx) end
 
-  local version = Settings.number(tx, 'version') or 0
+  local version, revision = Settings.version(tx), Settings.number(tx, 'version') or 0
   if args.ifVersion and args.ifVersion ~= version then
     return Reply.fail('VERSION_MISMATCH', 'The settings have the version ' .. Format.integer(version), 'ifVersion')
   end
-  if not Settings.is_in_history(tx) then
-    redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx))
+  if redis.call('EXISTS', tx.key.settingsHistory) == 0 then
+    redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx, version))
   end
   if has_new_policy then
     redis.call('DEL', tx.key.nextEligible)
@@ -51,11 +51,11 @@ return function(tx, args)
       changed.ringGeneration = Format.integer(redis.call('HINCRBY', tx.key.meta, 'ringGeneration', 1))
     end
   end
-  changed.version, changed.sinceMs = Format.integer(version + 1), Format.integer(tx.now)
+  changed.version, changed.sinceMs = Format.integer(revision + 1), Format.integer(tx.now)
   Hashes.set(tx.key.settings, changed)
   if gone[1] then redis.call('HDEL', tx.key.settings, unpack(gone)) end
   tx.settings = nil
-  redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx))
+  redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx, revision + 1))
   redis.call('LTRIM', tx.key.settingsHistory, 0, KEPT - 1)
   return Settings.json(tx)
 end

@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { POOL_SETTING_DEFAULTS } from '@broomwagon/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTestStore, openTestWorker, type TestStore } from '../routing/routing-store.fixture';
 
@@ -51,7 +54,7 @@ describe('settings of a pool', () => {
   it('let the policy in force decide until all of 300 servers are scored for the other, then that one at once', async () => {
     await Promise.all(Array.from({ length: 300 }, (_, n) => test.server(`server-${n}`)));
     await worker.acquirePlaces(3);
-    const { version, nextPolicy } = await test.pools.configure(test.pool, { policy: 'round-robin' });
+    const { revision, nextPolicy } = await test.pools.configure(test.pool, { policy: 'round-robin' });
     expect(nextPolicy).toBe('round-robin');
     let { cursor } = await test.servers.rescore(test.pool, {});
     expect(cursor).toBeDefined();
@@ -59,9 +62,26 @@ describe('settings of a pool', () => {
     // The settings change again meanwhile, so this pass does not put the policy in force.
     await test.pools.configure(test.pool, { affinityBreakMargin: 5 });
     while (cursor !== undefined) ({ cursor } = await test.servers.rescore(test.pool, { cursor }));
-    expect(await test.pools.finish(test.pool, version)).toMatchObject({ nextPolicy: 'round-robin', isScored: false });
+    expect(await test.pools.finish(test.pool, revision)).toMatchObject({ nextPolicy: 'round-robin', isScored: false });
     expect(await test.configure({})).toMatchObject({ policy: 'round-robin', version: 2 });
     expect(await worker.acquire()).toMatchObject({ policy: 'round-robin', branch: 'round-robin', eligible: 300 });
     expect(await test.redis.exists(`${test.root}:eligible:next`)).toBe(0);
+  });
+
+  it('have the defaults that the scripts use where a setting is not set', () => {
+    const folder = join(__dirname, '..');
+    const scripts = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.lua'));
+    const used: Record<string, unknown> = {};
+    for (const script of scripts) {
+      const text = readFileSync(join(folder, script), 'utf8');
+      for (const [, name, value] of text.matchAll(/'(\w+)'\)\)?\s+or\s+([\w.]+)/g)) {
+        const constants = new RegExp(`local ([\\w, ]*\\b${value}\\b[\\w, ]*) = ([\\d., ]+)`).exec(text);
+        const at = constants?.[1]!.split(', ').indexOf(value!) ?? 0;
+        const found = Number(constants?.[2]!.split(', ')[at] ?? value);
+        if (Object.hasOwn(POOL_SETTING_DEFAULTS, name!) && Number.isFinite(found)) used[name!] = found;
+      }
+    }
+    expect(Object.keys(used).length).toBeGreaterThan(9);
+    expect(POOL_SETTING_DEFAULTS).toMatchObject(used);
   });
 });

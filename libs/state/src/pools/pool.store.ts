@@ -16,10 +16,13 @@ import type { WaiterAnswers } from '../leases/grants';
 export interface StoredSettings extends PoolSettingsReply {
   /** False while a change is under way: page through {@link ServerStore.rescore}, then call `finish`. */
   isScored: boolean;
+  /** Number of the changes of settings and weights: servers are scored again after each. */
+  revision: number;
 }
 interface RawSettings {
   settings: Record<string, string>;
   version: number;
+  revision: number;
   isScored: boolean;
   policy: RoutingPolicy;
   nextPolicy?: RoutingPolicy;
@@ -38,7 +41,7 @@ export type PoolTotals = Omit<LoadBalancerStatus, 'pool' | 'perServer'>;
 const configurePool = transition<SettingsChange, RawSettings>('pools/configure');
 const TRANSITIONS = {
   history: transition<object, { versions: RawVersion[]; weightVersion?: number }>('pools/history'),
-  finish: transition<{ version: number }, RawSettings>('pools/finish-settings'),
+  finish: transition<{ revision: number }, RawSettings>('pools/finish-settings'),
 };
 const TEXTS = new Set<string>(['policy', 'groupPlacement', 'sessionAdmission']);
 
@@ -71,9 +74,9 @@ export class PoolStore extends createStoreClass({
     return toSettings(await this.runner.run(configurePool, pool, { set: texts, reset, ifVersion }));
   }
 
-  /** Puts the next policy in force, after a pass over all servers that started when the settings had this version. */
-  async finish(pool: string, version: number): Promise<StoredSettings> {
-    return toSettings(await this.runner.run(TRANSITIONS.finish, pool, { version }));
+  /** Puts the next policy in force, after a pass over all servers that started when the settings had this revision. */
+  async finish(pool: string, revision: number): Promise<StoredSettings> {
+    return toSettings(await this.runner.run(TRANSITIONS.finish, pool, { revision }));
   }
 
   async settings(pool: string): Promise<StoredSettings> {

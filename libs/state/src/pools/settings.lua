@@ -30,30 +30,31 @@ function Settings.takes_leases(tx)
   return not most or LeaseTable.size(tx) < tonumber(most)
 end
 
--- All settings as they are stored: RawSettings, JSON.
+-- Version of the settings that callers name: the version of the newest change in the history. A change of weights
+-- raises only the stored `version`, by which servers are scored, so that it refuses no change of an operator.
+function Settings.version(tx)
+  local newest = redis.call('LINDEX', tx.key.settingsHistory, 0)
+  return newest and cjson.decode(newest).version or 0
+end
+
+-- All settings as they are stored: RawSettings, JSON. `revision` counts changes of weights too.
 function Settings.json(tx)
   local all = Hashes.all(tx.key.settings)
   return cjson.encode({
     settings = all,
-    version = tonumber(all.version) or 0,
+    version = Settings.version(tx),
+    revision = tonumber(all.version) or 0,
     isScored = all.version == all.scoredVersion,
     policy = all.policy or 'least-inflight',
     nextPolicy = all.nextPolicy,
   })
 end
 
--- Whether the history has the present version. The history lacks the first version, and versions made by changes of
--- weights.
-function Settings.is_in_history(tx)
-  local newest = redis.call('LINDEX', tx.key.settingsHistory, 0)
-  return newest and cjson.decode(newest).version == (Settings.number(tx, 'version') or 0)
-end
-
 -- The settings as the history keeps them; `policy` is the policy requested last.
-function Settings.history_entry(tx)
+function Settings.history_entry(tx, version, since_ms)
   local settings = Hashes.all(tx.key.settings)
   settings.policy = settings.nextPolicy or settings.policy
-  return cjson.encode({ version = tonumber(settings.version) or 0, sinceMs = tonumber(settings.sinceMs) or tx.now,
+  return cjson.encode({ version = version, sinceMs = since_ms or tonumber(settings.sinceMs) or tx.now,
     settings = settings })
 end
 

@@ -46,9 +46,9 @@ it('finds the server that the reference model finds among many, and refuses the 
   await fc.assert(
     fc.asyncProperty(plan, async ({ policy, fleet, batches }) => {
       const pair = new Pair();
-      const { version } = await pools.configure(pair.pool, { policy });
+      const { revision } = await pools.configure(pair.pool, { policy });
       pair.model.configure({ policy });
-      await pools.finish(pair.pool, version);
+      await pools.finish(pair.pool, revision);
       const registration = { workerId: 'w', registrationId: 'one', ttlMs: 3_600_000 };
       pair.begin((await workers.register(pair.pool, registration)).workerEpoch);
       const workerEpoch = pair.model.registerWorker('w', 'one');

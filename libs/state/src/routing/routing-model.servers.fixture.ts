@@ -187,9 +187,9 @@ export const configure = fc
       );
       if (wanted !== undefined && left.length > 1) return;
       pair.hasExpired = true;
-      const { version } = await pools.configure(pair.pool, set, reset);
+      const { revision } = await pools.configure(pair.pool, set, reset);
       const { answers } = await servers.rescore(pair.pool, {});
-      const done = await pools.finish(pair.pool, version);
+      const done = await pools.finish(pair.pool, revision);
       const expected = pair.model.configure(set, reset);
       expect(done).toMatchObject({ version: expected.version, isScored: true });
       expect(done.nextPolicy).toBeUndefined();

@@ -63,9 +63,9 @@ it('gives the results of the reference model, whatever the order of commands, an
     fc.asyncProperty(commands, async (list) => {
       const pair = new Pair();
       // Every third decision is replayed.
-      const { version } = await pools.configure(pair.pool, { decisionSampleEvery: 3 });
+      const { revision } = await pools.configure(pair.pool, { decisionSampleEvery: 3 });
       pair.model.configure({ decisionSampleEvery: 3 });
-      await pools.finish(pair.pool, version);
+      await pools.finish(pair.pool, revision);
       for (const id of ['w:1', 'w:2']) {
         const registration = { workerId: id, registrationId: 'registration-0', ttlMs: 3_600_000 };
         const { workerEpoch } = await workers.register(pair.pool, registration);

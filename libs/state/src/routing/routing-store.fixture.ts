@@ -53,9 +53,9 @@ export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
     },
     /** Changes settings and rescores all servers, as `pool.configure` does. */
     async configure(set: PoolSettings, reset: string[] = []) {
-      const { version } = await pools.configure(pool, set, reset);
+      const { revision } = await pools.configure(pool, set, reset);
       for await (const _ of servers.pages('rescore', pool));
-      return pools.finish(pool, version);
+      return pools.finish(pool, revision);
     },
     /** Starts a new epoch of a worker. */
     async worker(workerId: string, ttlMs = 60_000) {

@@ -1,10 +1,10 @@
---[[ One page of the servers, in no order; a scan (Pages.scan).
-ARGV[1] JSON: {serverId: only this server, or absent; cursor: string}
+--[[ One page of the servers, in no order; a scan (Pages.list).
+ARGV[1] JSON: {serverId: only this server, or absent; cursor, limit: ListServersRequest}
 Reply: ListServersReply
 Errors: SERVER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
-  local PAGE = 64 -- 64 servers with long texts are half a message; a scan returns a small set whole, up to 128
+  local STEP, PAGE = 64, 128 -- 64 servers with long texts are half a message; a scan returns a small set whole
   local now = tx.now
   local page, cursor
   if args.serverId then
@@ -14,7 +14,7 @@ return function(tx, args)
     end
     page = { args.serverId, heard_at }
   else
-    page, cursor = Pages.scan('ZSCAN', tx.key.servers, args.cursor, PAGE)
+    page, cursor = Pages.list('ZSCAN', tx.key.servers, args.cursor, STEP, args.limit or PAGE)
   end
   local servers = {}
 

@@ -159,7 +159,7 @@ const TRANSITIONS = {
 @Injectable()
 export class ServerStore extends createStoreClass({
   /** One page of servers in no order, or a single server. */
-  list: transition<Cursor & { serverId?: ServerId }, ListServersReply>('servers/list'),
+  list: transition<Cursor & { serverId?: ServerId; limit?: number }, ListServersReply>('servers/list'),
   remove: transition<{ serverId: ServerId }, RemoveServerReply>('servers/remove'),
   /** Cordons a server, or ends a cordon or a drain. */
   cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/update'),

@@ -49,7 +49,7 @@ return function(tx, args)
     local began = redis.call('HGET', tx.key.settings, 'weightsBeganMs')
     redis.call('HSET', tx.key.settings, 'weightsUnknownBeforeMs', began or Format.integer(sync.startedAtMs))
   end
-  -- The new version makes the load-balancer score every server by the changed settings.
+  -- The new revision makes the load-balancer score every server by the changed settings.
   redis.call('HINCRBY', tx.key.settings, 'version', 1)
   if committed then redis.call('HSET', tx.key.weights, 'version', Format.integer(sync.version)) end
   if sync.mode == 'keep' then redis.call('HSET', tx.key.weights, 'keptUntilMs', Format.integer(now)) end

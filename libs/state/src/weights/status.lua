@@ -1,5 +1,5 @@
 --[[ The weights of a pool.
-ARGV[1] JSON: {syncId, cursor, stamp}   strings
+ARGV[1] JSON: {syncId, cursor, limit, stamp}: WeightsStatusRequest
   syncId   absent: the change under way
   cursor   '0' to begin; absent: no servers
   stamp    of the trainer, or absent
@@ -23,7 +23,9 @@ return function(tx, args)
   local wanted = is_under_way and sync.version or Settings.number(tx, 'requiredWeightVersion')
 
   local servers, page, cursor = {}, {}, nil
-  if args.cursor then page, cursor = Pages.scan('ZSCAN', tx.key.servers, args.cursor, PAGE) end
+  if args.cursor then
+    page, cursor = Pages.list('ZSCAN', tx.key.servers, args.cursor, PAGE, args.limit or PAGE)
+  end
   for position = 1, #page, 2 do
     local server = Servers.get(tx, page[position])
     if server then
