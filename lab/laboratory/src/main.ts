@@ -1,5 +1,6 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { Command } from 'commander';
+import { agentsCommand } from './commands/agents.command';
 import { autoCommand } from './commands/auto.command';
 import { frontierCommand } from './commands/frontier.command';
 import { headlineCommand } from './commands/headline.command';
@@ -24,6 +25,7 @@ const COMMANDS = [
   scaleCommand,
   sensitivityCommand,
   turnsCommand,
+  agentsCommand,
 ];
 for (const add of COMMANDS) add(program);
 program.parseAsync().catch((error: unknown) => {

@@ -5,3 +5,4 @@ export * from './ledger';
 export * from './lengths';
 export * from './routing';
 export * from './rounds';
+export * from './sessions';

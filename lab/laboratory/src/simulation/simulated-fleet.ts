@@ -31,7 +31,8 @@ export class SimulatedFleet<Id> {
   constructor(
     private readonly clock: VirtualClock,
     readonly options: FleetOptions,
-    private readonly onFinish: (server: number, id: Id) => void,
+    /** Called with the seconds since the decode of the sequence began. */
+    private readonly onFinish: (server: number, id: Id, decodeSeconds: number) => void,
   ) {
     this.engines = Array.from({ length: options.servers }, () => new EngineModel<Id>(options.parameters));
     this.units = options.lockstep ? [this.lockstepUnit()] : this.engines.map((_, server) => this.singleUnit(server));
@@ -106,8 +107,9 @@ export class SimulatedFleet<Id> {
   private deliver(server: number, id: Id): void {
     this.clock.at(this.clock.now, () => {
       if (this.engines[server]!.state(id) !== 'finished') return;
+      const decodeSeconds = this.engines[server]!.secondsSinceDecode(id) ?? 0;
       this.engines[server]!.remove(id);
-      this.onFinish(server, id);
+      this.onFinish(server, id, decodeSeconds);
     });
   }
 

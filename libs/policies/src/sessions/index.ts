@@ -1,1 +1,9 @@
-export { buildOutlook, MIN_CONTEXT_BIN, type SessionCounts } from './session-outlook';
+export {
+  buildOutlook,
+  chanceOfReturn,
+  expectGrowth,
+  MIN_CONTEXT_BIN,
+  toContextBin,
+  type SessionCounts,
+  type SessionOutlook,
+} from './session-outlook';

@@ -47,7 +47,7 @@ it('estimates finite outlooks whatever was counted: growth is positive, and fewe
         expect(chance).toBeGreaterThanOrEqual(0);
         expect(chance).toBeLessThanOrEqual(1);
         expect(chanceOfReturn(outlook, away, within + 1_000)).toBeGreaterThanOrEqual(chance - 1e-12);
-        expect(outlook.staleMs).toBeGreaterThanOrEqual(60_000);
+        expect(outlook.staleMs).toBeGreaterThanOrEqual(10_000);
       },
     ),
   );
@@ -78,6 +78,14 @@ it('learns gaps: a session that was away for longer than nearly all is unlikely 
   const outlook = buildOutlook({ ...NOTHING, gaps: { 9: 8_650, 12: 860, 14: 490 } });
   expect(chanceOfReturn(outlook, 0, 2_000)).toBeGreaterThan(0.85);
   expect(chanceOfReturn(outlook, 20_000, 2_000)).toBeLessThan(0.4);
-  expect(outlook.staleMs).toBe(65_536);
-  expect(buildOutlook({ ...NOTHING, gaps: { 9: 8_650, 19: 500 } }).staleMs).toBe(1_048_576);
+  expect(outlook.staleMs).toBe(32_768);
+});
+
+it('keeps sessions until they are expected to stay away for a minute, whatever part of them is away so long', () => {
+  const learn = (gaps: Record<number, number>) => buildOutlook({ ...NOTHING, gaps }).staleMs;
+  // Gaps of 9 to 17 minutes: whoever has not returned within 10 s stays away.
+  expect(learn({ 9: 8_650, 19: 500 })).toBe(16_384);
+  expect(learn({ 9: 8_650, 19: 8_650 })).toBe(16_384);
+  // Gaps of 16 to 32 s: all return soon, and only then a session is not expected.
+  expect(learn({ 14: 10_000 })).toBe(32_768);
 });

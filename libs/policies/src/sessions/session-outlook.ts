@@ -32,9 +32,12 @@ const PRIOR_DECIDED = 2;
 /** Gaps assumed before any is known; half of these gaps are longer than {@link PRIOR_GAP_MS}. */
 const PRIOR_GAPS = 10;
 const PRIOR_GAP_MS = 1_000;
-/** Share of the sessions that return after {@link SessionOutlook.staleMs}, and bounds of this time. */
-const STALE_SHARE = 0.002;
-const MIN_STALE_MS = 60_000;
+/**
+ * A session that is away is not worth its memory once it is expected to stay away for as long as a server needs to
+ * compute all of its KV memory again: about 600,000 tokens at 10 a millisecond.
+ */
+const STALE_REST_MS = 60_000;
+const MIN_STALE_MS = 10_000;
 
 /** Bin of a context, tokens. */
 export function toContextBin(tokens: number): number {
@@ -44,7 +47,7 @@ export function toContextBin(tokens: number): number {
 /** Computes the outlook of a pool from the counts of its sessions. */
 export function buildOutlook(counts: SessionCounts): SessionOutlook {
   const away = estimateAway(counts.gaps);
-  const stale = away.findIndex((share, bin) => share <= STALE_SHARE && 2 ** bin >= MIN_STALE_MS);
+  const stale = away.findIndex((_, bin) => 2 ** bin >= MIN_STALE_MS && estimateRest(away, bin) >= STALE_REST_MS);
   return { growth: estimateGrowth(counts), away, staleMs: 2 ** (stale < 0 ? MAX_GAP_BIN : stale) };
 }
 
@@ -74,6 +77,13 @@ function estimateAway(gaps: SessionCounts['gaps']): number[] {
     for (const [gap, count] of Object.entries(gaps)) if (Number(gap) >= bin) longer += count;
     return longer / all;
   });
+}
+
+/** Time for which a session that is away for 2^bin milliseconds is expected to stay away still, milliseconds. */
+function estimateRest(away: readonly number[], bin: number): number {
+  let sum = 0;
+  for (let next = bin; next < MAX_GAP_BIN; next++) sum += ((away[next]! + away[next + 1]!) / 2) * 2 ** next;
+  return sum / away[bin]!;
 }
 
 /** Tokens by which a context is expected to grow until its session ends. */

@@ -1,0 +1,2 @@
+export * from './admission.types';
+export * from './session-admission';
