@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { parseObject } from '../http/engine-http';
 
@@ -42,7 +43,7 @@ export class EventStreamParser {
     const end = bytes.length - 2;
     if (this.pendingBytes > 0 || this.data.length > 0 || this.isError) return undefined;
     if (bytes[end] !== LINE_FEED || bytes[end + 1] !== LINE_FEED || bytes[0] !== LETTER_D) return undefined;
-    const text = bytes.toString('utf8');
+    const text = decode(bytes);
     if (!text.startsWith('data: ') || text.indexOf('\n') !== text.length - 2 || text.includes('\r')) return undefined;
     this.checkLength(end);
     this.afterCarriageReturn = false;
@@ -53,7 +54,7 @@ export class EventStreamParser {
   /** Text of the kept bytes and these bytes, which end with a line. */
   private wholeLines(bytes: Buffer): string {
     const kept = this.pendingBytes > 0;
-    let text = (kept ? Buffer.concat([...this.pending, bytes]) : bytes).toString('utf8');
+    let text = decode(kept ? Buffer.concat([...this.pending, bytes]) : bytes);
     if (this.afterCarriageReturn && !kept && text.startsWith('\n')) text = text.slice(1);
     this.afterCarriageReturn = text.endsWith('\r');
     if (this.firstLine && text.startsWith('\uFEFF')) text = text.slice(1);
@@ -102,4 +103,9 @@ export class EventStreamParser {
       throw new BroomwagonError('ENGINE_PROTOCOL', `The engine sent an event of more than ${this.maxBytes} bytes`);
     }
   }
+}
+
+/** Decodes UTF-8. Text without other characters than those of ASCII, as numbers are, is copied. */
+function decode(bytes: Buffer): string {
+  return bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8');
 }

@@ -16,6 +16,7 @@ export function withoutTokenNames(event: string): string {
   if (end < 0) return event;
   const names = event.slice(begin + NAMES.length, end);
   const next = names.indexOf(FIELD);
-  const isOnlyNames = next >= 0 && names.startsWith(ALTERNATIVES, next) && names.lastIndexOf(FIELD) === next;
+  // Forwards, since V8 searches backwards character by character.
+  const isOnlyNames = next >= 0 && names.startsWith(ALTERNATIVES, next) && !names.includes(FIELD, next + 1);
   return isOnlyNames ? event.slice(0, begin) + event.slice(end + 1) : event;
 }
