@@ -1,7 +1,8 @@
 // `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, lists that are sorted without a
 // comparator, names that are read from plain objects without `Object.hasOwn`, requests of nats.js that take any first
-// message for the reply, words that have been replaced in code and documents, links to files that do not exist, paths of
-// missing files (named-paths.mjs), and too many words that stand for a noun (plain-words.mjs). Part of `npm run lint`.
+// message for the reply, unknown values of the console that are shown as 0, words that have been replaced in code and
+// documents, links to files that do not exist, paths of missing files (named-paths.mjs), and too many words that stand for
+// a noun (plain-words.mjs). Part of `npm run lint`.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -47,13 +48,20 @@ const SORTS = new Set([
  */
 const NAME_WITH_DEFAULT = /\w\[(?:name|key)\]!? *(?:\?\?|\|\|)|\b(?:if \(|&& |\|\| |return )!?\(?(?:name|key) in \w/g;
 
+/**
+ * A live value without an answer is not 0 and not an empty list: the console and admin-api say that it is unknown. A
+ * number of a `Map` that has no such key is 0 (`counts.get(key) ?? 0`).
+ */
+const UNKNOWN_AS_NONE = /(?<!\.get\([^()]*\)) \?\? (?:0\b|\[\])/;
+const LIVE_VALUES = /^apps\/(?:console\/src|admin-api\/src\/(?:operations|reports))\/(?!.*\.spec\.ts$)/;
+
 /** `request` of nats.js takes the first message for the reply, also the acknowledgement of a JetStream stream. */
 const FIRST_MESSAGE_AS_REPLY = /\b(?:nats|connection)\.request\(/;
 
 /** Words of a line, including words within names. */
 function wordsOf(path, line) {
   // `void` is also a word of TypeScript.
-  const text = path.endsWith('.ts') && !/^\s*(\/?\*|\/\/)/.test(line) ? line.replaceAll(/\bvoid\b/g, '') : line;
+  const text = /\.tsx?$/.test(path) && !/^\s*(\/?\*|\/\/)/.test(line) ? line.replaceAll(/\bvoid\b/g, '') : line;
   return text.replaceAll(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' ');
 }
 
@@ -71,7 +79,11 @@ function faultsOf(path) {
   }
   for (const [index, line] of text.split('\n').entries()) {
     const at = `${path}:${index + 1}`;
-    if (isProduct && line.length > MAX_LINE) faults.push(`${at}: ${line.length} characters`);
+    // Texts of pages (`.tsx`) are not broken into lines.
+    if (isProduct && !path.endsWith('.tsx') && line.length > MAX_LINE) faults.push(`${at}: ${line.length} characters`);
+    if (LIVE_VALUES.test(path) && UNKNOWN_AS_NONE.test(line)) {
+      faults.push(`${at}: a value without an answer is not 0 or empty; show that it is unknown (LiveData)`);
+    }
     if (path.endsWith('.ts') && FIRST_MESSAGE_AS_REPLY.test(line)) {
       faults.push(`${at}: a JetStream stream may answer first; use MessagingClient, or requestRaw of libs/testing`);
     }
@@ -87,7 +99,10 @@ function faultsOf(path) {
   return faults;
 }
 
-const files = execFileSync('git', ['ls-files', '*.ts', '*.lua', '*.md'], { cwd: root, encoding: 'utf8' }).split('\n');
+const files = execFileSync('git', ['ls-files', '*.ts', '*.tsx', '*.lua', '*.md'], {
+  cwd: root,
+  encoding: 'utf8',
+}).split('\n');
 const faults = files.filter((path) => path !== '' && existsSync(join(root, path))).flatMap(faultsOf);
 faults.push(...findMissingPaths(), ...findUnclearWords());
 for (const fault of faults) console.error(fault);

@@ -4,22 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AdminApi } from '../system/admin-api';
 import { Browser } from '../system/chromium';
 import type { TestSystem } from '../system/test-system';
-import { startWithJobs } from './console-system';
+import { CONTENTS, startWithJobs } from './console-system';
 
 /** A keyboard reaches everything of a page with fewer steps. */
 const MAX_TABS = 100;
-/** The jobs whose contents fill these pages, and the last element of each page that appears. */
-const CONTENTS: Record<string, { job: string; shown: string }> = {
-  fleet: { job: 'running', shown: 'td:has-text("engine-0")' },
-  round: { job: 'running', shown: 'td:has-text("running/one")' },
-  tail: { job: 'cut', shown: 'td:has-text("endless")' },
-  ledger: { job: 'trained', shown: '[role=img][aria-label^="Waste"]' },
-  timeline: { job: 'trained', shown: 'canvas[data-bars]' },
-  frontier: { job: 'trained', shown: 'svg[role=img]' },
-  events: { job: 'running', shown: 'table' },
-  decisions: { job: 'running', shown: 'button:has-text("Show")' },
-  rebalance: { job: 'running', shown: 'button:has-text("Plan")' },
-};
 let system: TestSystem;
 let api: AdminApi;
 

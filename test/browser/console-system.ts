@@ -16,6 +16,18 @@ const ENDLESS: TestPrompt = {
 };
 const POLICY: TailPolicy = { name: 'resume', overProvision: 2 };
 
+/** Pages with the jobs whose contents fill them, and the last element of each page that appears. */
+export const CONTENTS: Record<string, { job: string; shown: string }> = {
+  fleet: { job: 'running', shown: 'td:has-text("engine-0")' },
+  round: { job: 'running', shown: 'td:has-text("running/one")' },
+  tail: { job: 'cut', shown: 'td:has-text("endless")' },
+  ledger: { job: 'trained', shown: '[role=img][aria-label^="Waste"]' },
+  timeline: { job: 'trained', shown: 'canvas[data-bars]' },
+  frontier: { job: 'trained', shown: 'svg[role=img]' },
+  events: { job: 'running', shown: 'table' },
+  decisions: { job: 'running', shown: 'button:has-text("Show")' },
+  rebalance: { job: 'running', shown: 'button:has-text("Plan")' },
+};
 /** A machine that is busy needs its time. */
 const START_MS = 60_000;
 

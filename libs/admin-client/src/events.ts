@@ -17,6 +17,8 @@ export interface EventsOptions {
   once?: boolean;
   /** Called whenever a connection is open, also after failures. */
   onOpen?(): void;
+  /** Called with the reason whenever a connection has ended or could not be opened, and another try follows. */
+  onEnd?(reason: AdminApiError): void;
   /** Ends the stream. */
   signal?: AbortSignal;
 }
@@ -36,7 +38,7 @@ const LONGEST_PAUSE_MS = 10_000;
 export async function* iterateEvents(
   client: AdminClient,
   pool: string,
-  { query, lastId, once, onOpen, signal }: EventsOptions = {},
+  { query, lastId, once, onOpen, onEnd, signal }: EventsOptions = {},
 ): AsyncGenerator<StreamedEvent, void> {
   for (let failures = 1; ; failures++) {
     if (signal?.aborted) return;
@@ -61,6 +63,7 @@ export async function* iterateEvents(
     }
     if (signal?.aborted) return;
     if (!failure.retryable || failures === MAX_FAILURES) throw failure;
+    onEnd?.(failure);
     await pause(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), signal).catch(() => undefined);
   }
 }

@@ -64,7 +64,7 @@ export class RoundTimeline {
       if (last !== undefined) missingEvents += Math.max(0, event.sequence - last - 1);
       // A page starts again with the last event of the previous page, to find events that are missing in between.
       const isNew = cursor === undefined || message.sequence > cursor;
-      last = Math.max(last ?? 0, event.sequence);
+      last = last === undefined ? event.sequence : Math.max(last, event.sequence);
       const isMeanwhile = event.atMs >= round.openedAtMs;
       if (isNew && isMeanwhile && isWanted(event)) events.push(event);
       // A settled round has no more attempts.

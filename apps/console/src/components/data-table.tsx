@@ -49,8 +49,8 @@ export function DataTable<Row>({ label, columns, rows, toKey: keyOf, empty, heig
     overscan: 8,
   });
   const items = virtualizer.getVirtualItems();
-  const before = items[0]?.start ?? 0;
-  const after = virtualizer.getTotalSize() - (items.at(-1)?.end ?? 0);
+  const before = items.length === 0 ? 0 : items[0]!.start;
+  const after = virtualizer.getTotalSize() - (items.length === 0 ? 0 : items.at(-1)!.end);
   const sortBy = (title: string) =>
     setSorting((last) =>
       last?.title === title ? { title, isDescending: !last.isDescending } : { title, isDescending: false },

@@ -1,12 +1,26 @@
+import { getZone } from './zone';
+
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
-const time = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+
+/** Formats of date, time and name of the zone, by zone. The locale writes dates as ISO 8601. */
+const TIMES = { local: buildTimes(undefined), utc: buildTimes('UTC') };
+
+function buildTimes(timeZone: string | undefined) {
+  const zone = new Intl.DateTimeFormat('en-GB', { timeZone, timeZoneName: 'short' });
+  return { time: new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'medium' }), zone };
+}
 
 export const count = (value: number): string => whole.format(value);
 export const compact = (value: number): string => short.format(value);
 export const percent = (share: number, digits = 0): string => `${(share * 100).toFixed(digits)} %`;
-/** Formats milliseconds since 1970 as the time of day. */
-export const clock = (ms: number): string => time.format(ms);
+
+/** Formats milliseconds since 1970 as date and time with the zone: `2026-11-29 15:02:11 UTC`. */
+export function dateTime(ms: number): string {
+  const { time, zone } = TIMES[getZone()];
+  const name = zone.formatToParts(ms).find(({ type }) => type === 'timeZoneName');
+  return `${time.format(ms)} ${name === undefined ? '' : name.value}`;
+}
 
 /** Formats an id as a part of a text. Marks that turn the direction of text become \uFFFD. */
 export const plainId = (id: string): string =>

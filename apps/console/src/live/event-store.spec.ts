@@ -15,11 +15,11 @@ it('shows an error until the stream is open again, also before the next event', 
   store.listen(() => (changes += 1));
   store.start();
   await vi.advanceTimersByTimeAsync(0);
-  expect(store.error).toMatchObject({ code: 'FORBIDDEN' });
+  expect(store.link).toMatchObject({ state: 'broken', failure: { error: { code: 'FORBIDDEN' } } });
   expect(changes).toBe(1);
   await vi.advanceTimersByTimeAsync(5_000);
   expect(replies).toEqual([]);
-  expect(store.error).toBeUndefined();
+  expect(store.link).toEqual({ state: 'open' });
   expect(changes).toBe(2);
   store.stop();
   vi.useRealTimers();

@@ -1,5 +1,7 @@
 import { type AdminClient, AdminApiError, iterateEvents, type StreamedEvent } from '@broomwagon/admin-client';
 import { type PoolEventType, SELDOM_EVENTS } from './event-types';
+import type { Failure } from './live-state';
+import { nowMs } from './server-clock';
 
 /** Maximum events; older events are forgotten. */
 const MAX_EVENTS = 1_000;
@@ -8,12 +10,15 @@ const BATCH_MS = 500;
 const RETRY_MS = 5_000;
 export const NONE: readonly StreamedEvent[] = [];
 
+/** State of the connection by which new events come. */
+export type EventLink =
+  { state: 'connecting'; sinceMs: number } | { state: 'open' } | { state: 'broken'; failure: Failure };
+
 /** Keeps the last events of a pool. All components share one connection. */
 export class EventStore {
   /** Events, the latest first. Each change makes a new array. */
   events = NONE;
-  /** Reason why no new events come at present. */
-  error?: AdminApiError;
+  link: EventLink = { state: 'connecting', sinceMs: nowMs() };
   private types: readonly PoolEventType[] = SELDOM_EVENTS;
   private pending: StreamedEvent[] = [];
   private readonly listeners = new Set<(added: readonly StreamedEvent[]) => void>();
@@ -50,21 +55,26 @@ export class EventStore {
   };
 
   private async follow(signal: AbortSignal): Promise<void> {
-    const onOpen = () => {
-      if (this.error === undefined) return;
-      this.error = undefined;
-      this.publish();
+    const onOpen = () => this.change({ state: 'open' });
+    const onEnd = (error: AdminApiError) => {
+      const sinceMs = this.link.state === 'broken' ? this.link.failure.sinceMs : nowMs();
+      this.change({ state: 'broken', failure: { error, sinceMs } });
     };
     while (!signal.aborted) {
       try {
-        const options = { query: { type: [...this.types] }, lastId: this.lastId, signal, onOpen };
+        const options = { query: { type: [...this.types] }, lastId: this.lastId, signal, onOpen, onEnd };
         for await (const streamed of iterateEvents(this.client, this.pool, options)) this.take(streamed);
       } catch (cause) {
-        this.error = AdminApiError.ofFailure(cause);
-        this.publish();
+        onEnd(AdminApiError.ofFailure(cause));
       }
       await new Promise((settle) => setTimeout(settle, RETRY_MS));
     }
+  }
+
+  private change(link: EventLink): void {
+    if (this.link.state === 'open' && link.state === 'open') return;
+    this.link = link;
+    this.publish();
   }
 
   private take(streamed: StreamedEvent): void {

@@ -39,7 +39,7 @@ export function useEventList(types: readonly PoolEventType[]) {
     return () => store.read(SELDOM_EVENTS);
   }, [store, key]);
   const events = useSyncExternalStore(store?.listen ?? nothing, () => store?.events ?? NONE);
-  return { events, error: store?.error };
+  return { events, link: store?.link };
 }
 
 function nothing() {

@@ -2,7 +2,7 @@ import { AdminApiError } from '@broomwagon/admin-client';
 
 export interface Reading<Value> {
   read(): Promise<Value>;
-  /** Pause between two reads, milliseconds. After failures the pause is longer. */
+  /** Pause between two reads, milliseconds. After a failure the pause is 1 s, then longer with each failure. */
   everyMs: number;
   /** An abort of this signal ends the reading. */
   signal: AbortSignal;
@@ -14,7 +14,8 @@ export interface Reading<Value> {
 
 /** Minimum time between two reads that `wake` causes, milliseconds. */
 const SHORTEST_GAP_MS = 1_000;
-const LONGEST_GAP_MS = 30_000;
+/** Longest pause after failures, milliseconds, so that a recovery is seen soon. */
+const LONGEST_GAP_MS = 10_000;
 
 export async function readAgain<Value>(reading: Reading<Value>): Promise<void> {
   const { read, everyMs, signal, wake, onValue, onError } = reading;
@@ -37,7 +38,7 @@ export async function readAgain<Value>(reading: Reading<Value>): Promise<void> {
     }
     await new Promise<void>((settle) => {
       const restMs = () => Math.max(0, startedMs + SHORTEST_GAP_MS - performance.now());
-      const gapMs = Math.min(everyMs * 2 ** failures, Math.max(everyMs, LONGEST_GAP_MS));
+      const gapMs = failures === 0 ? everyMs : Math.min(SHORTEST_GAP_MS * 2 ** (failures - 1), LONGEST_GAP_MS);
       const end = () => {
         clearTimeout(timer);
         signal.removeEventListener('abort', end);

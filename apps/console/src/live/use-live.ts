@@ -1,16 +1,16 @@
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { AdminApiError } from '@broomwagon/admin-client';
 import { useEvents } from './events';
 import type { PoolEventType } from './event-types';
+import { type LiveState, toFailed } from './live-state';
 import { readAgain } from './read-again';
+import { nowMs } from './server-clock';
 
-export interface Live<Value> {
-  /** The last value; undefined before the first read. */
-  value?: Value;
-  /** Reason why the last read failed. The last value stays. */
-  error?: AdminApiError;
+export type Live<Value> = LiveState<Value> & {
+  /** Age at which a value counts as old, milliseconds: its next read is late. */
+  staleAfterMs: number;
   refresh(): void;
-}
+};
 
 export interface LiveOptions {
   /** Pause between two reads, milliseconds. */
@@ -18,6 +18,9 @@ export interface LiveOptions {
   /** Types of events after which the value is read early. */
   after?: readonly PoolEventType[];
 }
+
+/** Time by which a read may be late, milliseconds. */
+const LATE_MS = 10_000;
 
 /**
  * Reads a value now, periodically, and after certain events. Reads nothing while the tab is hidden.
@@ -28,7 +31,10 @@ export function useLive<Value>(
   read: (signal: AbortSignal) => Promise<Value>,
   { everyMs = 5_000, after = [] }: LiveOptions = {},
 ): Live<Value> {
-  const [state, setState] = useState<{ key?: string; value?: Value; error?: AdminApiError }>({});
+  const [{ key: currentKey, live }, setState] = useState<{ key?: string; live: LiveState<Value> }>(() => ({
+    key,
+    live: toLoading(),
+  }));
   const latest = useRef(read);
   const wake = useRef<() => void>(() => undefined);
   useEffect(() => {
@@ -38,6 +44,7 @@ export function useLive<Value>(
   useEvents(after, refresh);
 
   useEffect(() => {
+    setState((before) => (before.key === key ? before : { key, live: toLoading() }));
     if (key === undefined) return undefined;
     const control = new AbortController();
     const { signal } = control;
@@ -45,15 +52,25 @@ export function useLive<Value>(
       await visible(signal);
       return latest.current(signal);
     };
-    const onValue = (value: Value) => setState({ key, value });
+    const onValue = (value: Value) => setState({ key, live: { state: 'read', value, readAtMs: nowMs() } });
     const onError = (error: AdminApiError) =>
-      setState((before) => ({ key, value: before.key === key ? before.value : undefined, error }));
+      setState((before) => ({
+        key,
+        live: toFailed(before.key === key ? before.live : toLoading<Value>(), error, nowMs()),
+      }));
     void readAgain({ read: readNow, everyMs, signal, wake, onValue, onError });
     return () => control.abort();
   }, [key, everyMs]);
 
-  const isCurrent = state.key === key;
-  return { value: isCurrent ? state.value : undefined, error: isCurrent ? state.error : undefined, refresh };
+  // A render with a new key comes before its first state.
+  // oxlint-disable-next-line react-hooks/exhaustive-deps -- each key starts at its own time
+  const loading = useMemo(() => toLoading<Value>(), [key]);
+  const shown = currentKey === key ? live : loading;
+  return useMemo(() => ({ ...shown, staleAfterMs: everyMs + LATE_MS, refresh }), [shown, everyMs, refresh]);
+}
+
+function toLoading<Value>(): LiveState<Value> {
+  return { state: 'loading', sinceMs: nowMs() };
 }
 
 function visible(signal: AbortSignal): Promise<void> {

@@ -1,7 +1,10 @@
 import { type AdminClient, AdminApiError, createAdminClient, readData, type Schemas } from '@broomwagon/admin-client';
-import { Center, Loader } from '@mantine/core';
+import { Button, Center, Loader, Stack } from '@mantine/core';
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
-import { noteClock } from '../live/server-clock';
+import { FailedRead } from '../components/live-data';
+import type { Failure } from '../live/live-state';
+import { readAgain } from '../live/read-again';
+import { noteClock, nowMs } from '../live/server-clock';
 
 type Identity = Schemas['IdentityReply'];
 
@@ -22,25 +25,46 @@ const ROLES: readonly Identity['role'][] = ['client', 'trainer', 'viewer', 'oper
 const SignedOutContext = createContext<SignedOut | undefined>(undefined);
 const SignedInContext = createContext<SignedIn | undefined>(undefined);
 
-function createClient(token: string): AdminClient {
-  const client = createAdminClient({ url: '', token });
-  client.use({ onResponse: ({ response }) => noteClock(response) });
+/** Maximum duration of a call, milliseconds. admin-api answers each call within 10 s, with an error if it must. */
+const TIMEOUT_MS = 15_000;
+/** Interval at which the identity is read while admin-api does not answer, milliseconds. */
+const RETRY_MS = 5_000;
+
+/** Creates a client. `onRefused` is called when the token is not valid, also when it expires later. */
+function createClient(token: string, onRefused: (error: AdminApiError) => void): AdminClient {
+  const client = createAdminClient({ url: '', token, timeoutMs: TIMEOUT_MS });
+  client.use({
+    onResponse: async ({ response }) => {
+      noteClock(response);
+      if (response.status !== 401) return;
+      const body: unknown = await response.clone().json();
+      onRefused(AdminApiError.ofReply(response, body));
+    },
+  });
   return client;
 }
 
-/** Reads the identity of the token. With a valid token shows the children, otherwise `signIn`. */
+/**
+ * Reads the identity of the token. With a valid token shows the children, otherwise `signIn`. When a read answers that
+ * the token has expired, shows `signIn` again, and the address keeps the page.
+ */
 export function SessionProvider({ signIn, children }: { signIn: ReactNode; children: ReactNode }) {
   const [token, setToken] = useState(readToken);
   const [identity, setIdentity] = useState<Identity>();
   const [problem, setProblem] = useState<AdminApiError>();
-  const client = useMemo(() => (token === undefined ? undefined : createClient(token)), [token]);
+  const [failure, setFailure] = useState<Failure>();
 
-  const change = useCallback((next: string | undefined) => {
+  const change = useCallback((next: string | undefined, refusal?: AdminApiError) => {
     storeToken(next);
     setIdentity(undefined);
-    setProblem(undefined);
+    setFailure(undefined);
+    setProblem(refusal);
     setToken(next);
   }, []);
+  const client = useMemo(
+    () => (token === undefined ? undefined : createClient(token, (error) => change(undefined, error))),
+    [token, change],
+  );
   useEffect(() => {
     // The user may open a link with another token in this tab.
     const listen = () => {
@@ -51,22 +75,25 @@ export function SessionProvider({ signIn, children }: { signIn: ReactNode; child
     return () => removeEventListener('hashchange', listen);
   }, [token, change]);
   useEffect(() => {
-    let isCurrent = true;
-    (client && readData(client.GET('/api/v1/identity')))?.then(
-      (found) => isCurrent && setIdentity(found),
-      (error: unknown) => {
-        if (!isCurrent) return;
-        const failure = AdminApiError.ofFailure(error);
-        // If the server does not answer, the token is kept, so that a reload of the page tries it again.
-        if (!failure.retryable) storeToken(undefined);
-        setProblem(failure);
-        setToken(undefined);
+    if (client === undefined) return undefined;
+    const control = new AbortController();
+    void readAgain({
+      read: () => readData(client.GET('/api/v1/identity', { signal: control.signal })),
+      everyMs: RETRY_MS,
+      signal: control.signal,
+      wake: { current: () => undefined },
+      onValue: (found) => {
+        setIdentity(found);
+        control.abort();
       },
-    );
-    return () => {
-      isCurrent = false;
-    };
-  }, [client]);
+      // Without an answer the token is kept, and the read is repeated.
+      onError: (error) => {
+        if (error.retryable) setFailure((before) => ({ error, sinceMs: before?.sinceMs ?? nowMs() }));
+        else change(undefined, error);
+      },
+    });
+    return () => control.abort();
+  }, [client, change]);
 
   const signedIn = useMemo<SignedIn | undefined>(() => {
     if (client === undefined || identity === undefined) return undefined;
@@ -79,14 +106,22 @@ export function SessionProvider({ signIn, children }: { signIn: ReactNode; child
   }, [client, identity, change]);
 
   if (signedIn) return <SignedInContext value={signedIn}>{children}</SignedInContext>;
-  if (token !== undefined) {
-    return (
-      <Center h="100vh">
-        <Loader aria-label="Signing in" />
-      </Center>
-    );
-  }
+  if (token !== undefined) return <SigningIn failure={failure} signOut={() => change(undefined)} />;
   return <SignedOutContext value={{ signIn: change, problem }}>{signIn}</SignedOutContext>;
+}
+
+function SigningIn({ failure, signOut }: { failure?: Failure; signOut(): void }) {
+  return (
+    <Center mih="100vh" p="md" component="main">
+      <Stack align="center">
+        <Loader aria-label="Signing in" />
+        {failure !== undefined && <FailedRead what="your token" failure={failure} />}
+        <Button variant="default" onClick={signOut}>
+          Use another token
+        </Button>
+      </Stack>
+    </Center>
+  );
 }
 
 export function useSession(): SignedIn {

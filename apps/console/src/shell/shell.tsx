@@ -1,6 +1,9 @@
 import { AppShell, Burger, Center, Group, Loader, NavLink, ScrollArea, Stack, Text, Title } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { Suspense, useEffect } from 'react';
+import { LiveData } from '../components/live-data';
+import { useZone } from '../components/zone';
+import type { Live } from '../live/use-live';
 import { PAGES } from '../pages';
 import { buildHref, useRoute } from './route';
 import { ScopeProvider, useScope } from './scope';
@@ -9,7 +12,7 @@ import { Toolbar } from './toolbar';
 /** The frame of the console: navigation, toolbar and the present page. */
 export function Shell() {
   return (
-    <ScopeProvider none={<NoPool />}>
+    <ScopeProvider none={(pools) => <NoPool pools={pools} />}>
       <Frame />
     </ScopeProvider>
   );
@@ -18,7 +21,8 @@ export function Shell() {
 function Frame() {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const { page: path } = useRoute();
-  const { pool, job } = useScope();
+  const { pool, job, jobs } = useScope();
+  const zone = useZone();
   const page = PAGES.find((one) => one.path === path) ?? PAGES[0]!;
   useEffect(() => {
     document.title = `${page.title} · Broomwagon`;
@@ -70,9 +74,11 @@ function Frame() {
           </div>
           <Suspense fallback={<Loading />}>
             {page.needsJob && job === undefined ? (
-              <Text>There is no job yet. A trainer makes one with its first round.</Text>
+              <LiveData live={jobs} what="the jobs">
+                {() => <Text>There is no job yet. A trainer makes one with its first round.</Text>}
+              </LiveData>
             ) : (
-              <page.view key={`${pool}/${job}`} />
+              <page.view key={`${pool}/${job}/${zone}`} />
             )}
           </Suspense>
         </Stack>
@@ -94,10 +100,12 @@ function Loading() {
   );
 }
 
-function NoPool() {
+function NoPool({ pools }: { pools: Live<unknown> }) {
   return (
-    <Center h="100vh">
-      <Text role="status">There is no pool yet. This page looks again every ten seconds.</Text>
+    <Center h="100vh" p="md" component="main">
+      <LiveData live={pools} what="the pools">
+        {() => <Text role="status">There is no pool yet. This page looks again every ten seconds.</Text>}
+      </LiveData>
     </Center>
   );
 }

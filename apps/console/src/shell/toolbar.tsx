@@ -9,6 +9,7 @@ import {
   useComputedColorScheme,
   useMantineColorScheme,
 } from '@mantine/core';
+import { setZone, useZone } from '../components/zone';
 import { useSession } from '../session/session';
 import { setParameters } from './route';
 import { useScope } from './scope';
@@ -17,13 +18,14 @@ import { useScope } from './scope';
 export function Toolbar() {
   const { pool, pools, job, jobs } = useScope();
   const { identity, signOut } = useSession();
+  const zone = useZone();
   return (
     <Group gap="xs" wrap="nowrap">
       <Select
         aria-label="Pool"
         size="xs"
         w={130}
-        data={[...new Set([pool, ...pools])]}
+        data={listOptions(pools.value?.pools, pool)}
         value={pool}
         allowDeselect={false}
         onChange={(next) => setParameters({ pool: next ?? undefined, job: undefined })}
@@ -32,9 +34,9 @@ export function Toolbar() {
         aria-label="Job"
         size="xs"
         w={170}
-        placeholder="no job yet"
+        placeholder={jobs.state === 'read' ? 'no job yet' : 'jobs not known'}
         searchable
-        data={[...new Set(job === undefined ? jobs : [job, ...jobs])]}
+        data={listOptions(jobs.value?.all, job)}
         value={job ?? null}
         allowDeselect={false}
         onChange={(next) => setParameters({ job: next ?? undefined })}
@@ -49,12 +51,20 @@ export function Toolbar() {
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Label>{identity.name}</Menu.Label>
+          <Menu.Item onClick={() => setZone(zone === 'utc' ? 'local' : 'utc')}>
+            Show times in {zone === 'utc' ? 'the zone of this browser' : 'UTC'}
+          </Menu.Item>
           <Menu.Item onClick={signOut}>Sign out</Menu.Item>
         </Menu.Dropdown>
       </Menu>
       <ColorSwitch />
     </Group>
   );
+}
+
+/** The known names, and the chosen name, which may be unknown. */
+function listOptions(known: readonly string[] | undefined, chosen: string | undefined): string[] {
+  return [...new Set([...(chosen === undefined ? [] : [chosen]), ...(known === undefined ? [] : known)])];
 }
 
 function ColorSwitch() {

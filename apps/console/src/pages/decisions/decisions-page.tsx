@@ -2,8 +2,8 @@ import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Button, Code, Drawer, Group, ScrollArea, Stack, Switch, Table, Text } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
-import { clock } from '../../components/format';
-import { Problem } from '../../components/problem';
+import { dateTime } from '../../components/format';
+import { LiveData } from '../../components/live-data';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
@@ -16,7 +16,7 @@ export default function DecisionsPage() {
   const [isFull, setFull] = useState(false);
   const [opened, setOpened] = useState<Receipt>();
   const query = isFull ? { full: true } : {};
-  const { value, error } = useLive(
+  const decisions = useLive(
     `${pool}/decisions/${isFull}`,
     (signal) => readData(client.GET('/api/v1/pools/{pool}/decisions', { params: { path: { pool }, query }, signal })),
     { everyMs: 5_000 },
@@ -24,7 +24,6 @@ export default function DecisionsPage() {
   const columns = useMemo(() => buildColumns(setOpened), []);
   return (
     <Stack gap="md">
-      <Problem error={error} />
       <Group justify="space-between">
         <Text size="sm" c="dimmed">
           {isFull
@@ -37,14 +36,18 @@ export default function DecisionsPage() {
           onChange={(event) => setFull(event.currentTarget.checked)}
         />
       </Group>
-      <DataTable
-        label="Decisions, latest first"
-        columns={columns}
-        rows={value?.decisions ?? []}
-        toKey={({ seq, acquireId }) => `${seq}/${acquireId}`}
-        empty="No server was chosen yet."
-        height={640}
-      />
+      <LiveData live={decisions} what="the decisions">
+        {(value) => (
+          <DataTable
+            label="Decisions, latest first"
+            columns={columns}
+            rows={value.decisions}
+            toKey={({ seq, acquireId }) => `${seq}/${acquireId}`}
+            empty="No server was chosen yet."
+            height={640}
+          />
+        )}
+      </LiveData>
       <Drawer
         opened={opened !== undefined}
         onClose={() => setOpened(undefined)}
@@ -62,7 +65,7 @@ export default function DecisionsPage() {
 function buildColumns(open: (receipt: Receipt) => void): Column<Receipt>[] {
   return [
     { title: 'Number', value: ({ seq }) => seq, align: 'right', width: 90 },
-    { title: 'Time', value: ({ decidedAtMs }) => decidedAtMs, format: clock, width: 90 },
+    { title: 'Time', value: ({ decidedAtMs }) => decidedAtMs, format: dateTime, width: 200 },
     { title: 'Server', value: ({ serverId }) => serverId },
     { title: 'Rule', value: ({ decision }) => formatRule(decision) },
     { title: 'Policy', value: ({ decision }) => decision.policy },

@@ -2,15 +2,15 @@ import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import type { StreamedEvent } from '@broomwagon/admin-client';
 import { type Column, DataTable } from '../../components/data-table';
-import { clock, count } from '../../components/format';
-import { Problem } from '../../components/problem';
+import { count, dateTime } from '../../components/format';
+import { FailedRead, Loading } from '../../components/live-data';
 import { useEventList } from '../../live/events';
 import type { PoolEvent } from '../../live/event-types';
 import { ALL_SELDOM, EventFilter, listTypes } from './event-filter';
 
 const COLUMNS: Column<StreamedEvent>[] = [
   { title: 'Number', value: ({ event }) => event.sequence, align: 'right', width: 90 },
-  { title: 'Time', value: ({ event }) => event.atMs, format: clock, width: 90 },
+  { title: 'Time', value: ({ event }) => event.atMs, format: dateTime, width: 200 },
   {
     title: 'Event',
     value: ({ event }) => event.type,
@@ -29,7 +29,7 @@ export default function EventsPage() {
   const types = useMemo(() => listTypes(choice), [choice]);
   const [text, setText] = useState('');
   const [held, setHeld] = useState<readonly StreamedEvent[]>();
-  const { events, error } = useEventList(types);
+  const { events, link } = useEventList(types);
   const listed = held ?? events;
   const shown = useMemo(() => {
     const wanted = text.trim().toLowerCase();
@@ -39,7 +39,8 @@ export default function EventsPage() {
   }, [listed, types, text]);
   return (
     <Stack gap="md">
-      <Problem error={error} />
+      {link?.state === 'connecting' && <Loading what="new events" sinceMs={link.sinceMs} />}
+      {link?.state === 'broken' && <FailedRead what="new events" failure={link.failure} />}
       <Group justify="space-between">
         <EventFilter choice={choice} onChange={setChoice} />
         <Group gap="xs">

@@ -1,8 +1,8 @@
 import { Group, Select, Stack, TextInput } from '@mantine/core';
 import { useMemo, useState } from 'react';
-import { Problem } from '../../components/problem';
+import { LiveData } from '../../components/live-data';
 import { Section } from '../../components/stat';
-import { readServers } from '../../live/read-servers';
+import { readServers, type Server } from '../../live/read-servers';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
@@ -18,7 +18,23 @@ export default function FleetPage() {
   const servers = useLive(`${pool}/servers`, (signal) => readServers(client, pool, signal), {
     after: ['server.fenced', 'server.hung', 'weights.committed'],
   });
-  const all = useMemo(() => servers.value ?? [], [servers.value]);
+  return (
+    <Stack gap="md">
+      <ServiceReadiness />
+      <Group justify="space-between" align="flex-end">
+        <LiveData live={status} what="the pool">
+          {(value) => <FleetStats servers={servers.value} status={value} />}
+        </LiveData>
+        <PauseAction />
+      </Group>
+      <LiveData live={servers} what="the servers">
+        {(all) => <Servers all={all} onChange={servers.refresh} />}
+      </LiveData>
+    </Stack>
+  );
+}
+
+function Servers({ all, onChange }: { all: readonly Server[]; onChange(): void }) {
   const [text, setText] = useState('');
   const [state, setState] = useState<string | null>(null);
   const states = [...new Set(all.map((server) => server.state))].toSorted((one, other) =>
@@ -33,13 +49,7 @@ export default function FleetPage() {
     );
   }, [all, text, state]);
   return (
-    <Stack gap="md">
-      <Problem error={servers.error ?? status.error} />
-      <ServiceReadiness />
-      <Group justify="space-between" align="flex-end">
-        <FleetStats servers={all} status={status.value} />
-        <PauseAction />
-      </Group>
+    <>
       <Section title="Load">
         <LoadMap servers={all} />
       </Section>
@@ -67,8 +77,8 @@ export default function FleetPage() {
           </Group>
         }
       >
-        <ServerTable servers={shown} isLoading={servers.value === undefined} onChange={servers.refresh} />
+        <ServerTable servers={shown} onChange={onChange} />
       </Section>
-    </Stack>
+    </>
   );
 }

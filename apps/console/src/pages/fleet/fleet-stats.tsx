@@ -8,37 +8,37 @@ export function FleetStats({
   servers,
   status,
 }: {
-  servers: readonly Server[];
-  status?: Schemas['LoadBalancerStatus'];
+  /** Absent while the servers are not known. */
+  servers?: readonly Server[];
+  status: Schemas['LoadBalancerStatus'];
 }) {
-  const capacity = servers.reduce((sum, server) => sum + (server.state === 'ready' ? server.capacity : 0), 0);
-  const versions = new Set(servers.map((server) => server.weightVersion));
-  const newest = Math.max(...versions);
-  const older = servers.filter((server) => server.weightVersion !== newest).length;
+  const capacity = servers?.reduce((sum, server) => sum + (server.state === 'ready' ? server.capacity : 0), 0);
   return (
     <Stats>
+      <Stat label="Servers ready" value={count(status.readyServers)} detail={`of ${count(status.servers)}`} />
       <Stat
-        label="Servers ready"
-        value={count(status?.readyServers ?? 0)}
-        detail={`of ${count(status?.servers ?? 0)}`}
+        label="Requests in flight"
+        value={count(status.leases)}
+        detail={capacity === undefined ? undefined : `of ${count(capacity)}`}
       />
-      <Stat label="Requests in flight" value={count(status?.leases ?? 0)} detail={`of ${count(capacity)}`} />
-      <Stat label="Waiting for a server" value={count(status?.waiters ?? 0)} />
-      <Stat label="Workers" value={count(status?.workers ?? 0)} />
-      <Stat label="Sessions" value={count(status?.sessions ?? 0)} />
-      <Stat
-        label="Weight version"
-        value={versions.size === 0 ? '–' : newest}
-        detail={older > 0 ? `${count(older)} older` : 'all servers'}
-      />
+      <Stat label="Waiting for a server" value={count(status.waiters)} />
+      <Stat label="Workers" value={count(status.workers)} />
+      <Stat label="Sessions" value={count(status.sessions)} />
+      {servers !== undefined && servers.length > 0 && <Weights servers={servers} />}
       <Stat
         label="Pool"
         value={
-          <Badge color={status?.paused ? 'orange' : 'green'} variant="light">
-            {status?.paused ? 'paused' : 'running'}
+          <Badge color={status.paused ? 'orange' : 'green'} variant="light">
+            {status.paused ? 'paused' : 'running'}
           </Badge>
         }
       />
     </Stats>
   );
+}
+
+function Weights({ servers }: { servers: readonly Server[] }) {
+  const newest = Math.max(...servers.map((server) => server.weightVersion));
+  const older = servers.filter((server) => server.weightVersion !== newest).length;
+  return <Stat label="Weight version" value={newest} detail={older > 0 ? `${count(older)} older` : 'all servers'} />;
 }

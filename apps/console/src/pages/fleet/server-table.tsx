@@ -17,11 +17,10 @@ const COLORS: Partial<Record<Server['state'], string>> = {
 
 interface ServerTableProps {
   servers: readonly Server[];
-  isLoading: boolean;
   onChange(): void;
 }
 
-export function ServerTable({ servers, isLoading, onChange }: ServerTableProps) {
+export function ServerTable({ servers, onChange }: ServerTableProps) {
   const columns = useMemo<Column<Server>[]>(
     () => [
       {
@@ -90,7 +89,7 @@ export function ServerTable({ servers, isLoading, onChange }: ServerTableProps) 
       columns={columns}
       rows={servers}
       toKey={(server) => server.serverId}
-      empty={isLoading ? 'Reading the servers …' : 'No server matches.'}
+      empty="No server matches."
     />
   );
 }
@@ -125,8 +124,8 @@ function Absent() {
 }
 
 /** A bar with its value as text. Its color changes at 70 % and 90 %. */
-function Meter({ share, text, width = 120 }: { share?: number; text: string; width?: number }) {
-  const filled = Math.min(1, Math.max(0, share ?? 0));
+function Meter({ share, text, width = 120 }: { share: number; text: string; width?: number }) {
+  const filled = Math.min(1, Math.max(0, share));
   const color = filled >= 0.9 ? 'var(--bad)' : filled >= 0.7 ? 'var(--warn)' : 'var(--bar)';
   return (
     <Group gap="xs" wrap="nowrap">

@@ -1,5 +1,6 @@
 import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Alert, List, Text } from '@mantine/core';
+import { LiveData } from '../../components/live-data';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
@@ -11,7 +12,14 @@ export function ServiceReadiness() {
   const readiness = useLive(`${pool}/readiness`, (signal) =>
     readData(client.GET('/api/v1/pools/{pool}/readiness', { params: { path: { pool } }, signal })),
   );
-  const replicas = readiness.value?.replicas.filter(hasReason) ?? [];
+  return (
+    <LiveData live={readiness} what="the readiness of the services">
+      {(value) => <Problems replicas={value.replicas.filter(hasReason)} />}
+    </LiveData>
+  );
+}
+
+function Problems({ replicas }: { replicas: readonly Schemas['ReadinessReply'][] }) {
   if (replicas.length === 0) return null;
   return (
     <Alert

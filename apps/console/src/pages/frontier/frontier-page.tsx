@@ -3,7 +3,7 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { useMemo, useRef } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
 import { compact, count, duration, percent } from '../../components/format';
-import { Problem } from '../../components/problem';
+import { LiveData } from '../../components/live-data';
 import { saveFile } from '../../components/save-file';
 import { Section } from '../../components/stat';
 import { useLive } from '../../live/use-live';
@@ -56,8 +56,9 @@ export default function FrontierPage() {
   );
   return (
     <Stack gap="md">
-      <Problem error={frontier.error} />
-      {frontier.value && <Frontier frontier={frontier.value} job={job} />}
+      <LiveData live={frontier} what="the costs of the steps">
+        {(value) => <Frontier frontier={value} job={job} />}
+      </LiveData>
     </Stack>
   );
 }

@@ -1,9 +1,9 @@
-import { readData } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Alert, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useRef } from 'react';
 import { Chart } from '../../components/chart';
 import { compact, percent } from '../../components/format';
-import { Problem } from '../../components/problem';
+import { LiveData } from '../../components/live-data';
 import { Section, Stat, Stats } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
@@ -11,14 +11,20 @@ import { useJob, useScope } from '../../shell/scope';
 import { PoolLedger } from './pool-ledger';
 import { boundText, StepLedgers, type Step } from './step-ledgers';
 
+/** Ledger of a job and of its last steps, with the steps of the job that waits for every sample, if there is one. */
+interface Ledgers extends Pick<Schemas['JobLedgerReply'], 'summary' | 'alarms'> {
+  steps: readonly Step[];
+  ofWait?: readonly Step[];
+}
+
 export default function LedgerPage() {
   const { client } = useSession();
   const { pool, job } = useJob();
   const { jobs } = useScope();
-  const baseline = jobs.find((one) => one === `${job}-wait`);
+  const baseline = jobs.value?.all.find((one) => one === `${job}-wait`);
   const ledgers = useRef<StepLedgers>(null);
   ledgers.current ??= new StepLedgers(client, pool);
-  const { value, error } = useLive(
+  const ledger = useLive<Ledgers>(
     `${pool}/${job}/ledger`,
     async (signal) => {
       const params = { path: { pool, job } };
@@ -31,8 +37,21 @@ export default function LedgerPage() {
     },
     { everyMs: 15_000, after: ['round.completed', 'round.closed'] },
   );
-  if (value === undefined) return <Problem error={error} />;
-  const { summary, alarms, steps, ofWait } = value;
+  return (
+    <LiveData live={ledger} what="the ledger">
+      {(value) => <Ledger {...value} job={job} hasOtherJobs={jobs.value !== undefined && jobs.value.all.length > 1} />}
+    </LiveData>
+  );
+}
+
+function Ledger({
+  summary,
+  alarms,
+  steps,
+  ofWait,
+  job,
+  hasOtherJobs,
+}: Ledgers & { job: string; hasOtherJobs: boolean }) {
   const x = steps.map(({ step }) => step);
   const share = (label: string, color: 'bar' | 'warn' | 'bad', read: (step: Step) => number) => (
     <Chart
@@ -45,7 +64,6 @@ export default function LedgerPage() {
   );
   return (
     <Stack gap="md">
-      <Problem error={error} />
       {alarms.map(({ bound, value, limit, state }) => (
         <Alert key={bound} color={state === 'over' ? 'red' : 'orange'} title={`${bound}: ${boundText(bound, value)}`}>
           {state === 'over' ? 'Above' : 'Near'} its bound of {boundText(bound, limit)}.
@@ -101,7 +119,7 @@ export default function LedgerPage() {
           </Section>
         </SimpleGrid>
       )}
-      {jobs.length > 1 && <PoolLedger />}
+      {hasOtherJobs && <PoolLedger />}
       <Text size="xs" c="dimmed">
         The charts show the steps that the API still has: the last 16 rounds. The numbers are of all steps of the job.
       </Text>

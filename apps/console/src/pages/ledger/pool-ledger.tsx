@@ -1,6 +1,6 @@
-import { readData } from '@broomwagon/admin-client';
+import { readData, type Schemas } from '@broomwagon/admin-client';
 import { compact, percent } from '../../components/format';
-import { Problem } from '../../components/problem';
+import { LiveData } from '../../components/live-data';
 import { Section, Stat, Stats } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
@@ -10,13 +10,19 @@ import { useScope } from '../../shell/scope';
 export function PoolLedger() {
   const { client } = useSession();
   const { pool } = useScope();
-  const { value, error } = useLive(
+  const ledger = useLive(
     `${pool}/ledger`,
     (signal) => readData(client.GET('/api/v1/pools/{pool}/ledger', { params: { path: { pool } }, signal })),
     { everyMs: 60_000 },
   );
-  if (value === undefined) return <Problem error={error} />;
-  const { jobs, summary } = value;
+  return (
+    <LiveData live={ledger} what="the ledger of all jobs">
+      {(value) => <Totals {...value} />}
+    </LiveData>
+  );
+}
+
+function Totals({ jobs, summary }: Schemas['PoolLedgerReply']) {
   return (
     <Section title={`All ${jobs} jobs of the pool`}>
       <Stats>

@@ -3,8 +3,8 @@ import { Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { ActionButton } from '../../actions/action-button';
 import { DataTable } from '../../components/data-table';
-import { clock, count } from '../../components/format';
-import { Problem } from '../../components/problem';
+import { count, dateTime } from '../../components/format';
+import { LiveData } from '../../components/live-data';
 import { Section, Stat, Stats } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
@@ -36,19 +36,21 @@ export default function RebalancePage() {
     async (signal) => {
       const params = { path: { pool, planId: planId! } };
       const found = await readData(client.GET('/api/v1/pools/{pool}/rebalance/plans/{planId}', { params, signal }));
-      setDone((found.states.planned ?? 0) + (found.states.sent ?? 0) === 0);
+      setDone(found.states.planned === undefined && found.states.sent === undefined);
       return found;
     },
     { everyMs: isDone ? 30_000 : 2_000 },
   );
   return (
     <Stack gap="md">
-      <Problem error={settings.error ?? plan.error} />
       <Group justify="space-between">
-        <Text size="sm" c="dimmed">
-          {settings.value &&
-            `The rebalancer of this pool is ${settings.value.mode}, with the policy ${settings.value.policy}.`}
-        </Text>
+        <LiveData live={settings} what="the settings of the rebalancer">
+          {({ mode, policy }) => (
+            <Text size="sm" c="dimmed">
+              The rebalancer of this pool is {mode}, with the policy {policy}.
+            </Text>
+          )}
+        </LiveData>
         <Group gap="xs">
           <ActionButton
             label="Plan"
@@ -64,7 +66,7 @@ export default function RebalancePage() {
           <ActionButton
             label="Execute"
             title="Execute this plan?"
-            about={`${plan.value?.moves ?? 0} requests continue on other servers. A move whose request or server has changed meanwhile is left out.`}
+            about={`${plan.value?.moves} requests continue on other servers. A move whose request or server has changed meanwhile is left out.`}
             isDangerous
             isDisabled={!plan.value || plan.value.moves === 0}
             run={async (key) => {
@@ -77,8 +79,13 @@ export default function RebalancePage() {
           />
         </Group>
       </Group>
-      {planId === undefined && <Text>There is no plan on this page yet.</Text>}
-      {plan.value && <PlanView plan={plan.value} />}
+      {planId === undefined ? (
+        <Text>There is no plan on this page yet.</Text>
+      ) : (
+        <LiveData live={plan} what="the plan">
+          {(found) => <PlanView plan={found} />}
+        </LiveData>
+      )}
     </Stack>
   );
 }
@@ -88,7 +95,7 @@ function PlanView({ plan }: { plan: Plan }) {
   const seconds = (value?: number) => (value === undefined ? '–' : `${value.toFixed(1)} s`);
   return (
     <Section
-      title={`Plan of ${clock(plannedAtMs)}`}
+      title={`Plan of ${dateTime(plannedAtMs)}`}
       aside={
         <Text size="xs" c="dimmed">
           {planId}
@@ -98,7 +105,7 @@ function PlanView({ plan }: { plan: Plan }) {
       <Stack>
         <Stats>
           <Stat label="Moves" value={count(moves)} detail={`${count(sentMoves)} sent`} />
-          <Stat label="Moved" value={count(states.moved ?? 0)} />
+          <Stat label="Moved" value={states.moved === undefined ? 'none' : count(states.moved)} />
           <Stat label="Largest batch" value={plan.tierBefore ?? '–'} detail={`then ${plan.tierAfter ?? '–'}`} />
           <Stat label="Time saved" value={seconds(plan.gainSeconds)} />
           <Stat label="Engine time of the moves" value={seconds(plan.costSeconds)} />

@@ -13,12 +13,16 @@ export interface Prediction {
  * Predicts when a round has its groups: after the median time of earlier rounds of its kind. If there are no such
  * rounds, or this time is over, predicts by the mean pace of the round so far, which is too early for a long tail.
  */
-export function predictedEnd(round: Round, rounds: readonly Summary[], nowMs: number): Prediction | undefined {
+export function predictedEnd(
+  round: Round,
+  rounds: readonly Summary[] | undefined,
+  nowMs: number,
+): Prediction | undefined {
   if (round.completedAtMs !== undefined) return undefined;
-  const earlier = rounds.flatMap(({ kind, roundId, openedAtMs, completedAtMs }) =>
+  const earlier = rounds?.flatMap(({ kind, roundId, openedAtMs, completedAtMs }) =>
     kind === round.kind && roundId !== round.roundId && completedAtMs !== undefined ? [completedAtMs - openedAtMs] : [],
   );
-  if (earlier.length > 0) {
+  if (earlier !== undefined && earlier.length > 0) {
     const median = earlier.toSorted((one, other) => one - other)[Math.floor(earlier.length / 2)]!;
     const atMs = round.openedAtMs + median;
     if (atMs > nowMs) return { atMs, by: `as the earlier ${round.kind} rounds: their median` };

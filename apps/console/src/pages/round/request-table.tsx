@@ -3,7 +3,7 @@ import { Select, Stack, Text } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
 import { count, duration } from '../../components/format';
-import { Problem } from '../../components/problem';
+import { LiveData } from '../../components/live-data';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
@@ -18,11 +18,12 @@ export function RequestTable({ job, roundId }: { job: string; roundId: string })
   const { pool } = useScope();
   const [state, setState] = useState<(typeof STATES)[number]>('running');
   const query = { job, roundId, state };
-  const { value, error, refresh } = useLive(
+  const requests = useLive(
     `${pool}/${job}/${roundId}/${state}`,
     (signal) => readData(client.GET('/api/v1/pools/{pool}/requests', { params: { path: { pool }, query }, signal })),
     { everyMs: 5_000 },
   );
+  const { refresh } = requests;
   const columns = useMemo<Column<Request>[]>(
     () => [
       { title: 'Request', value: ({ requestId }) => requestId },
@@ -49,20 +50,25 @@ export function RequestTable({ job, roundId }: { job: string; roundId: string })
         allowDeselect={false}
         onChange={(next) => setState(next as (typeof STATES)[number])}
       />
-      <Problem error={error} />
-      <DataTable
-        label={`Requests in the state ${state}`}
-        columns={columns}
-        rows={value?.requests ?? []}
-        toKey={({ requestId }) => requestId}
-        empty={`No request is ${state}.`}
-        height={320}
-      />
-      {value?.cursor !== undefined && (
-        <Text size="xs" c="dimmed">
-          These are the first {value.requests.length}; the page Timeline shows all requests of a round.
-        </Text>
-      )}
+      <LiveData live={requests} what="the requests">
+        {(value) => (
+          <>
+            <DataTable
+              label={`Requests in the state ${state}`}
+              columns={columns}
+              rows={value.requests}
+              toKey={({ requestId }) => requestId}
+              empty={`No request is ${state}.`}
+              height={320}
+            />
+            {value.cursor !== undefined && (
+              <Text size="xs" c="dimmed">
+                These are the first {value.requests.length}; the page Timeline shows all requests of a round.
+              </Text>
+            )}
+          </>
+        )}
+      </LiveData>
     </Stack>
   );
 }

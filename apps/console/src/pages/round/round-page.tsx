@@ -1,7 +1,7 @@
 import { readData, type Schemas } from '@broomwagon/admin-client';
-import { Group, Select, Stack, Text } from '@mantine/core';
-import { Problem } from '../../components/problem';
-import { clock, compact, count } from '../../components/format';
+import { Group, Select, Stack } from '@mantine/core';
+import { compact, count, dateTime } from '../../components/format';
+import { LiveData } from '../../components/live-data';
 import { Section, Stat, Stats } from '../../components/stat';
 import { nowMs } from '../../live/server-clock';
 import { useLive } from '../../live/use-live';
@@ -21,8 +21,7 @@ export default function RoundPage() {
   const { pool, job } = path;
   const given = useRoute().parameters.get('round');
   const rounds = useRounds();
-  const all = rounds.value ?? [];
-  const roundId = given ?? all[0]?.roundId;
+  const roundId = given ?? rounds.value?.[0]?.roundId;
   const inRound = { path: { ...path, roundId: roundId ?? '' } };
   const live = useLive(
     roundId === undefined ? undefined : `${pool}/${job}/${roundId}`,
@@ -36,48 +35,58 @@ export default function RoundPage() {
     },
     { everyMs: 2_000, after: ['round.completed', 'round.settled', 'round.closed'] },
   );
-  const { value } = live;
   return (
     <Stack gap="md">
-      <Problem error={rounds.error ?? live.error} />
-      {rounds.value !== undefined && all.length === 0 && <Text>This job has no round yet.</Text>}
-      <Group justify="space-between">
-        <Select
-          aria-label="Round"
-          size="xs"
-          w={300}
-          data={all.map((one) => ({
-            value: one.roundId,
-            label: `Step ${one.step}, ${one.kind}, ${one.state}, ${clock(one.openedAtMs)}`,
-          }))}
-          value={roundId ?? null}
-          placeholder="the last round"
-          onChange={(next) => setParameters({ round: next ?? undefined })}
-          clearable={given !== null}
-        />
-        {value && <AbortAction job={job} roundId={value.round.roundId} onDone={live.refresh} />}
-      </Group>
-      {value && (
-        <>
-          <RoundProgress round={value.round} rounds={all} nowMs={value.atMs} />
-          <RoundStats round={value.round} />
-          <Section title="Lengths of the samples so far">
-            <LengthChart lengths={value.ledger.summary.lengths} />
-          </Section>
-          <Section title="Requests of the job by state">
-            <RequestStates requests={value.status.requests} />
-          </Section>
-          <Section title="Requests of the round that have not ended">
-            <RequestTable job={job} roundId={value.round.roundId} />
-          </Section>
-        </>
+      <LiveData
+        live={rounds}
+        what="the rounds of the job"
+        isEmpty={(all) => all.length === 0}
+        empty="This job has no round yet."
+      >
+        {(all) => (
+          <Group justify="space-between">
+            <Select
+              aria-label="Round"
+              size="xs"
+              w={300}
+              data={all.map((one) => ({
+                value: one.roundId,
+                label: `Step ${one.step}, ${one.kind}, ${one.state}, ${dateTime(one.openedAtMs)}`,
+              }))}
+              value={roundId ?? null}
+              placeholder="the last round"
+              onChange={(next) => setParameters({ round: next ?? undefined })}
+              clearable={given !== null}
+            />
+            {live.value && <AbortAction job={job} roundId={live.value.round.roundId} onDone={live.refresh} />}
+          </Group>
+        )}
+      </LiveData>
+      {roundId !== undefined && (
+        <LiveData live={live} what="the round">
+          {(value) => (
+            <>
+              <RoundProgress round={value.round} rounds={rounds.value} nowMs={value.atMs} />
+              <RoundStats round={value.round} />
+              <Section title="Lengths of the samples so far">
+                <LengthChart lengths={value.ledger.summary.lengths} />
+              </Section>
+              <Section title="Requests of the job by state">
+                <RequestStates requests={value.status.requests} />
+              </Section>
+              <Section title="Requests of the round that have not ended">
+                <RequestTable job={job} roundId={value.round.roundId} />
+              </Section>
+            </>
+          )}
+        </LiveData>
       )}
     </Stack>
   );
 }
 
 function RoundStats({ round }: { round: Schemas['RoundStatus'] }) {
-  const returned = Object.values(round.returnedAttempts).reduce<number>((sum, one) => sum + (one ?? 0), 0);
+  const returned = Object.values(round.returnedAttempts).reduce((sum, one) => sum + one, 0);
   const lost = round.failedGroups + round.droppedGroups;
   return (
     <Stats>

@@ -1,12 +1,13 @@
 import type { Schemas } from '@broomwagon/admin-client';
 import { Badge, Group, Paper, Progress, Text } from '@mantine/core';
-import { clock, count, duration, percent, plainId } from '../../components/format';
+import { count, dateTime, duration, percent, plainId } from '../../components/format';
 import { brokenBounds } from './broken-bounds';
 import { predictedEnd } from './predicted-end';
 
 interface RoundProgressProps {
   round: Schemas['RoundStatus'];
-  rounds: readonly Schemas['RoundSummary'][];
+  /** The last rounds of the job; absent while they are not known. */
+  rounds?: readonly Schemas['RoundSummary'][];
   nowMs: number;
 }
 
@@ -42,14 +43,14 @@ export function RoundProgress({ round, rounds, nowMs }: RoundProgressProps) {
       />
       <Group justify="space-between" mt={6}>
         <Text size="sm" c="dimmed">
-          Opened at {clock(openedAtMs)},{' '}
+          Opened at {dateTime(openedAtMs)},{' '}
           {completedAtMs === undefined
             ? `running for ${duration(nowMs - openedAtMs)}`
             : `done after ${duration(completedAtMs - openedAtMs)}${round.settled ? '' : ', cuts not confirmed yet'}`}
         </Text>
         {prediction && (
           <Text size="sm">
-            End expected at {clock(prediction.atMs)}, in {duration(prediction.atMs - nowMs)}{' '}
+            End expected at {dateTime(prediction.atMs)}, in {duration(prediction.atMs - nowMs)}{' '}
             <Text span size="sm" c="dimmed">
               ({prediction.by})
             </Text>

@@ -4,7 +4,7 @@ import { useMemo } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
 import { compact, count } from '../../components/format';
 import { Histogram } from '../../components/histogram';
-import { Problem } from '../../components/problem';
+import { LiveData } from '../../components/live-data';
 import { Section, Stat, Stats } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
@@ -13,6 +13,13 @@ import { ExportQueue } from './export-queue';
 
 type Group = Schemas['LongtailGroup'];
 
+/** The queue of a job, as far as it is read, and the step that trains next. */
+interface Queue {
+  step: number;
+  longtail: Schemas['JobStatus']['longtail'];
+  groups: readonly Group[];
+}
+
 /** Maximum groups that are read. Of a longer queue only this part is shown. */
 const MAX_GROUPS = 4_096;
 
@@ -20,7 +27,7 @@ export default function TailPage() {
   const { client } = useSession();
   const path = useJob();
   const { pool, job } = path;
-  const { value, error } = useLive(
+  const queue = useLive<Queue>(
     `${pool}/${job}/longtail`,
     async (signal) => {
       const status = await readData(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path }, signal }));
@@ -37,17 +44,22 @@ export default function TailPage() {
     },
     { everyMs: 10_000, after: ['round.opened', 'round.completed', 'round.settled'] },
   );
-  const groups = value?.groups ?? [];
-  const step = value?.step ?? 1;
+  return (
+    <LiveData live={queue} what="the long-tail queue">
+      {(value) => <QueueView {...value} job={job} />}
+    </LiveData>
+  );
+}
+
+function QueueView({ step, longtail, groups, job }: Queue & { job: string }) {
   const columns = useMemo(() => buildColumns(step), [step]);
   const ages = groups.map(({ firstStep }) => step - firstStep);
   const tokens = groups.map((group) => group.tokens / Math.max(1, group.samples));
   return (
     <Stack gap="md">
-      <Problem error={error} />
       <Stats>
-        <Stat label="Groups in the queue" value={count(value?.longtail.groups ?? 0)} />
-        <Stat label="Cut, not in the queue yet" value={count(value?.longtail.settlingGroups ?? 0)} />
+        <Stat label="Groups in the queue" value={count(longtail.groups)} />
+        <Stat label="Cut, not in the queue yet" value={count(longtail.settlingGroups)} />
         <Stat label="Greatest age, steps" value={groups.length === 0 ? '–' : Math.max(...ages)} />
         <Stat label="Most cuts" value={groups.length === 0 ? '–' : Math.max(...groups.map(({ cuts }) => cuts))} />
         <Stat label="Tokens kept" value={compact(groups.reduce((sum, group) => sum + group.tokens, 0))} />
@@ -72,7 +84,7 @@ export default function TailPage() {
           empty="The queue is empty: nothing was cut, or everything that was cut has been finished."
         />
       </Section>
-      {groups.length < (value?.longtail.groups ?? 0) && (
+      {groups.length < longtail.groups && (
         <Text size="sm" c="dimmed">
           These are the oldest {count(groups.length)} groups; the export has all of them.
         </Text>

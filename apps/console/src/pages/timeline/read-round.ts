@@ -28,7 +28,7 @@ export async function readRound(
   const isSame = before?.pool === path.pool && before.job === path.job && before.roundId === roundId;
   const known = isSame ? before : undefined;
   if (known && isSettled(known.events)) return known;
-  const events = [...(known?.events ?? [])];
+  const events = known === undefined ? [] : [...known.events];
   let { missingEvents = 0, position } = known ?? {};
   const route = '/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/timeline';
   const pages = iteratePages((cursor: number | undefined = position) =>

@@ -12,7 +12,7 @@ import {
 } from '@mantine/core';
 import { useCallback, useMemo, useRef, useState } from 'react';
 import { count, duration } from '../../components/format';
-import { Problem } from '../../components/problem';
+import { LiveData } from '../../components/live-data';
 import { saveFile } from '../../components/save-file';
 import { Section } from '../../components/stat';
 import { useLive } from '../../live/use-live';
@@ -46,8 +46,9 @@ export default function TimelinePage() {
   const { pool, job } = path;
   const { parameters } = useRoute();
   const rounds = useRounds();
-  const list = rounds.value ?? [];
-  const round = list.find(({ roundId }) => roundId === parameters.get('round')) ?? list[0];
+  const given = parameters.get('round');
+  const list = rounds.value;
+  const round = given === null ? list?.[0] : list?.find(({ roundId }) => roundId === given);
   const last = useRef<RoundReading>(undefined);
   const history = useLive(
     round && `${pool}/${job}/${round.roundId}`,
@@ -59,17 +60,29 @@ export default function TimelinePage() {
   );
   return (
     <Stack gap="md">
-      <Select
-        label="Round"
-        w={260}
-        data={list.map(({ roundId, step }) => ({ value: roundId, label: `step ${step}: ${roundId}` }))}
-        value={round?.roundId ?? null}
-        allowDeselect={false}
-        onChange={(next) => setParameters({ round: next ?? undefined })}
-      />
-      <Problem error={rounds.error ?? history.error} />
-      {history.value && round && (
-        <Timeline key={round.roundId} history={history.value} name={`${job}-${round.roundId}`} />
+      <LiveData
+        live={rounds}
+        what="the rounds of the job"
+        isEmpty={(all) => all.length === 0}
+        empty="This job has no round yet."
+      >
+        {(all) => (
+          <Select
+            label="Round"
+            w={260}
+            data={all.map(({ roundId, step }) => ({ value: roundId, label: `step ${step}: ${roundId}` }))}
+            value={round?.roundId ?? null}
+            placeholder="choose a round"
+            error={round === undefined && `The job has no summary of round ${given} (any more): it keeps the last 16.`}
+            allowDeselect={false}
+            onChange={(next) => setParameters({ round: next ?? undefined })}
+          />
+        )}
+      </LiveData>
+      {round && (
+        <LiveData live={history} what="the attempts of the round">
+          {(value) => <Timeline key={round.roundId} history={value} name={`${job}-${round.roundId}`} />}
+        </LiveData>
       )}
     </Stack>
   );
