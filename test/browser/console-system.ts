@@ -18,6 +18,7 @@ const POLICY: TailPolicy = { name: 'resume', overProvision: 2 };
 
 /** Pages with the jobs whose contents fill them, and the last element of each page that appears. */
 export const CONTENTS: Record<string, { job: string; shown: string }> = {
+  overview: { job: 'running', shown: 'td:has-text("trainer-coordinator")' },
   fleet: { job: 'running', shown: 'td:has-text("engine-0")' },
   round: { job: 'running', shown: 'td:has-text("running/one")' },
   tail: { job: 'cut', shown: 'td:has-text("endless")' },
@@ -27,6 +28,7 @@ export const CONTENTS: Record<string, { job: string; shown: string }> = {
   events: { job: 'running', shown: 'table' },
   decisions: { job: 'running', shown: 'button:has-text("Show")' },
   rebalance: { job: 'running', shown: 'button:has-text("Plan")' },
+  runbooks: { job: 'running', shown: 'section[aria-label="BroomwagonNoReadyServer"]' },
 };
 /** A machine that is busy needs its time. */
 const START_MS = 60_000;

@@ -6,7 +6,10 @@ import type { TestSystem } from '../system/test-system';
 import { CONTENTS, startWithJobs } from './console-system';
 
 const REASON = 'Redis at 10.0.0.1:6379: connect ECONNREFUSED';
-const PAGES = Object.entries(CONTENTS).map(([path, contents]) => ({ path, ...contents }));
+/** All pages that show live data. */
+const PAGES = Object.entries(CONTENTS).flatMap(([path, contents]) =>
+  path === 'runbooks' ? [] : [{ path, ...contents }],
+);
 /** What an on-call engineer reads when a part does not answer. */
 const PARTS = {
   unavailable: 'admin-api answers, but a part behind it does not.',
@@ -37,6 +40,8 @@ const OUTAGES = {
   unavailable: answer(503, 'UNAVAILABLE', REASON),
   'no server': (route: Route) => route.abort('connectionrefused'),
 };
+/** Longest interval of reads of a page, milliseconds. */
+const SELDOM_MS = 130_000;
 const DATA = /\/api\/v1\/pools/;
 
 describe.each(PAGES)('the page $path', ({ path, job, shown }) => {
@@ -70,14 +75,20 @@ describe.each(PAGES)('the page $path', ({ path, job, shown }) => {
   );
 
   it('keeps its values with their age while admin-api answers 503, and recovers', async () => {
+    await page.clock.install();
     await page.goto(address());
     await page.locator(shown).first().waitFor();
     await page.route(DATA, OUTAGES.unavailable);
+    // New events come by one open stream.
     const note = page.locator(path === 'events' ? '[data-live=failed]' : '[data-live=stale]').first();
     if (path === 'events') await page.reload();
-    // The ledger, the timeline and the frontier are read seldom, so only a repeated read notices the outage.
-    await note.waitFor({ timeout: 180_000 });
-    expect(await note.textContent()).toContain(REASON);
+    // Some pages are read seldom.
+    await page.clock.fastForward(SELDOM_MS);
+    await note
+      .getByText(REASON)
+      .or(note.filter({ hasText: REASON }))
+      .first()
+      .waitFor();
     await page.unroute(DATA);
     await note.waitFor({ state: 'detached' });
     await page.locator(shown).first().waitFor();

@@ -1,6 +1,6 @@
 import { Logger, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { Alarms, HealthRegistry, Metrics } from '@broomwagon/platform';
+import { HealthRegistry, Metrics } from '@broomwagon/platform';
 import { CredentialStore, StateModule } from '@broomwagon/state';
 import { AdminApiConfig } from './admin-api.config';
 import { AccessGuard } from './auth/access.guard';
@@ -20,6 +20,7 @@ import { LogLevels } from './operations/log-levels';
 import { Readiness } from './operations/readiness';
 import { OperationCaller } from './operations/operation-caller';
 import { JobFrontier } from './reports/job-frontier';
+import { Overview } from './reports/overview';
 import { RoundTimeline } from './reports/round-timeline';
 
 /** The REST API for operators: routes, tokens, rate limits. All state is in Redis and behind the other services. */
@@ -37,7 +38,6 @@ import { RoundTimeline } from './reports/round-timeline';
   controllers: [PublicController, RoutesController],
   providers: [
     AccessGuard,
-    Alarms,
     Authenticator,
     RateLimits,
     Refusals,
@@ -51,6 +51,7 @@ import { RoundTimeline } from './reports/round-timeline';
     LostChanges,
     OidcIssuer,
     OperationCaller,
+    Overview,
     RoundTimeline,
     { provide: APP_FILTER, useClass: ProblemFilter },
   ],

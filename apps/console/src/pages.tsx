@@ -14,6 +14,12 @@ export interface Page {
 /** All pages, in the order of the navigation. A new page is an entry here and a file in `pages/`. */
 export const PAGES: readonly Page[] = [
   {
+    path: 'overview',
+    title: 'Overview',
+    about: 'Is anything wrong, and what do I do?',
+    view: lazy(() => import('./pages/overview/overview-page')),
+  },
+  {
     path: 'fleet',
     title: 'Fleet',
     about: 'Servers with their load, state and weights.',
@@ -71,5 +77,11 @@ export const PAGES: readonly Page[] = [
     title: 'Rebalance',
     about: 'Moves of running requests to other servers.',
     view: lazy(() => import('./pages/rebalance/rebalance-page')),
+  },
+  {
+    path: 'runbooks',
+    title: 'Runbooks',
+    about: 'What to do about each alarm.',
+    view: lazy(() => import('./pages/runbooks/runbooks-page')),
   },
 ];

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { EngineAccess } from '@broomwagon/engines';
-import { Alarms, HealthRegistry, Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
+import { HealthRegistry, Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
 import { PoolDirectory, StateModule } from '@broomwagon/state';
 import { AcquireService } from './acquire/acquire.service';
 import { LbController } from './acquire/lb.controller';
@@ -67,7 +67,6 @@ import { WorkerController } from './workers/worker.controller';
     },
     EngineSources,
     DiscoveryService,
-    Alarms,
     UpkeepService,
     LoadBalancerMetrics,
     EngineHealth,

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Alarms, HealthRegistry, Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
+import { HealthRegistry, Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
 import { DeletionStore, PayloadModule, PoolDirectory, StateModule } from '@broomwagon/state';
 import { AbortService } from './aborts/abort.service';
 import { SnapshotService } from './snapshots/snapshot.service';
@@ -86,7 +86,6 @@ import { WeightsController } from './weights/weights.controller';
     RebalanceController,
   ],
   providers: [
-    Alarms,
     AbortService,
     AuditService,
     SnapshotService,

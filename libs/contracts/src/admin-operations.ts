@@ -8,6 +8,7 @@ import {
 } from './timeline.dto';
 import { SetLogLevelRequest, type ReplicasLogLevelReply } from './log-level.dto';
 import { GetReadinessRequest, type ReplicasReadinessReply } from './readiness.dto';
+import { GetOverviewRequest, type OverviewReply } from './overview.dto';
 import { operation, type Operation, OPERATIONS } from './operations';
 
 const api = 'admin-api';
@@ -18,6 +19,7 @@ const api = 'admin-api';
  */
 export const ADMIN_OPERATIONS = {
   'pool.list': operation<admin.ListPoolsReply>()(api, admin.ListPoolsRequest),
+  'pool.overview': operation<OverviewReply>()(api, GetOverviewRequest),
   'pool.lost-changes': operation<admin.LostChangesReply>()(api, admin.ListLostChangesRequest),
   'identity.get': operation<admin.IdentityReply>()(api, admin.GetIdentityRequest),
   'token.create': operation<admin.CreateTokenReply>()(api, admin.CreateTokenRequest),

@@ -22,6 +22,7 @@ export * from './log-level.dto';
 export * from './longtail.dto';
 export * from './operations';
 export * from './path-ids';
+export * from './overview.dto';
 export * from './payload.dto';
 export * from './pool.dto';
 export * from './prompt.dto';

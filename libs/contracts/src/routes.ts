@@ -86,6 +86,7 @@ export const ROUTES: readonly Route[] = [
   changes('admin', 'DELETE', '/pools/{pool}', 'pool.delete', SHOWS_POOL),
   { method: 'GET', path: '/pools/{pool}/audit', operation: 'pool.audit', role: 'operator' },
   { method: 'GET', path: '/pools/{pool}/lost-changes', operation: 'pool.lost-changes', role: 'operator' },
+  reads('/pools/{pool}/overview', 'pool.overview'),
   reads('/pools/{pool}/ledger', 'pool.ledger'),
   reads(CONFIG, 'pool.settings', { versionField: 'version' }),
   changes('admin', 'PATCH', CONFIG, 'pool.configure', { versionField: 'ifVersion', shows: 'pool.settings' }),

@@ -35,4 +35,5 @@ it('logs and counts an alarm once, however often it is checked, and logs its end
   expect(await shown()).not.toContain('q workers-mass 1');
   look('q', 'workers-mass');
   expect(await shown()).toContain('q workers-mass 1');
+  expect(alarms.list()).toMatchObject([{ pool: 'q', alarm: 'workers-mass', message: 'No worker expires' }]);
 });

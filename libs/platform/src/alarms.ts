@@ -1,12 +1,13 @@
 import { Injectable, Logger } from '@nestjs/common';
+import type { ReplicaAlarm } from '@broomwagon/contracts';
 import { Metrics } from './metrics';
 
 /** Logs and counts each alarm at its begin, and logs its end. */
 @Injectable()
 export class Alarms {
   private readonly logger = new Logger(Alarms.name);
-  /** Names of present alarms, by pool and subject. */
-  private readonly raised = new Map<string, string>();
+  /** Present alarms, by pool and subject. */
+  private readonly raised = new Map<string, ReplicaAlarm>();
 
   private readonly counter;
   private readonly active;
@@ -21,6 +22,11 @@ export class Alarms {
     ]);
   }
 
+  /** The present alarms of this process. */
+  list(): ReplicaAlarm[] {
+    return [...this.raised.values()];
+  }
+
   /**
    * Compares the present alarm of a subject with the last one.
    * @param subject subject of the check, which has at most one alarm in a pool
@@ -28,7 +34,7 @@ export class Alarms {
    */
   look(pool: string, subject: string, name: string | undefined, says: string, about: object = {}): void {
     const key = `${pool} ${subject}`;
-    const before = this.raised.get(key);
+    const before = this.raised.get(key)?.alarm;
     // The gauge is set also for an unchanged alarm, because gauges are removed while their pool is not served.
     if (name !== undefined) this.active.set({ pool, alarm: name }, 1);
     if (name === before) return;
@@ -38,7 +44,7 @@ export class Alarms {
       this.logger.log({ pool, alarm: before }, 'The alarm has ended');
       return;
     }
-    this.raised.set(key, name);
+    this.raised.set(key, { pool, alarm: name, message: says, sinceMs: Date.now() });
     this.counter.inc({ alarm: name });
     this.logger.error({ pool, alarm: name, ...about }, says);
   }

@@ -11,6 +11,7 @@ import { AuditLog } from '../audit/audit-log';
 import { LostChanges } from '../audit/lost-changes';
 import type { Identity } from '../auth/identity';
 import { JobFrontier } from '../reports/job-frontier';
+import { Overview } from '../reports/overview';
 import { RoundTimeline } from '../reports/round-timeline';
 import { LogLevels } from './log-levels';
 import { Readiness } from './readiness';
@@ -35,6 +36,7 @@ export class AdminHandlers {
     logLevels: LogLevels,
     lostChanges: LostChanges,
     readiness: Readiness,
+    overview: Overview,
   ) {
     this.handlers = {
       'pool.list': async (request, { pools: allowed }) => {
@@ -42,6 +44,7 @@ export class AdminHandlers {
         const { entries, cursor } = takePage(pools, (pool) => pool, request);
         return { pools: entries, cursor };
       },
+      'pool.overview': (_, __, pool) => overview.read(pool),
       'pool.lost-changes': async ({ limit }, _, pool) => lostChanges.list(pool, limit),
       'identity.get': async (_, { id, name, role, pools }) => ({ id, name, role, pools: pools && [...pools] }),
       'token.create': (request) => credentials.create(request),

@@ -13,6 +13,13 @@ function buildTimes(timeZone: string | undefined) {
 
 export const count = (value: number): string => whole.format(value);
 export const compact = (value: number): string => short.format(value);
+const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
+
+/** Formats a number of bytes: `1.4 GB`. */
+export function bytes(value: number): string {
+  const power = Math.min(BYTE_UNITS.length - 1, Math.floor(Math.log10(Math.max(1, value)) / 3));
+  return `${(value / 1_000 ** power).toFixed(power === 0 ? 0 : 1)} ${BYTE_UNITS[power]}`;
+}
 export const percent = (share: number, digits = 0): string => `${(share * 100).toFixed(digits)} %`;
 
 /** Formats milliseconds since 1970 as date and time with the zone: `2026-11-29 15:02:11 UTC`. */

@@ -3628,11 +3628,17 @@ class ReadinessReply(TypedDict):
     replicaId: str
     """Id of the replica."""
 
+    version: NotRequired[str]
+    """Version of Broomwagon; absent for a replica of an earlier release."""
+
     ready: bool
     """True if all checks pass: then requests may be sent to the replica."""
 
     checks: list[ReadinessCheck]
     """The checks of `/readyz` of the replica."""
+
+    alarms: NotRequired[list[ReplicaAlarm]]
+    """The alarms of the replica, of all pools; absent for a replica of an earlier release."""
 
 
 class RebalanceSettings(TypedDict):
@@ -4105,6 +4111,22 @@ class RemoveServerRequest(TypedDict):
 
     serverId: str
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
+
+
+class ReplicaAlarm(TypedDict):
+    """An alarm that a replica has raised, and that has not ended."""
+
+    pool: str
+    """Pool of the alarm; `*`: of no single pool."""
+
+    alarm: str
+    """Name of the alarm, as in `broomwagon_alarms_active`."""
+
+    message: str
+    """What the replica has logged."""
+
+    sinceMs: int
+    """When the alarm was raised, by the clock of the replica, milliseconds since 1970."""
 
 
 class RequestAbortedEvent(TypedDict):

@@ -1,4 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
+import type { Alarms } from '../alarms';
 import type { LogSource } from '../logging/log-level.controller';
 import type { HealthRegistry } from './health-registry';
 import { ReadinessController } from './readiness.controller';
@@ -12,6 +13,7 @@ it('runs the checks once for all requests within a second', async () => {
   const controller = new ReadinessController(
     { app: 'worker', replicaId: 'one' } as LogSource,
     { runReadyChecks } as unknown as HealthRegistry,
+    { list: () => [] } as unknown as Alarms,
   );
   const readReason = async () => (await controller.get({})).checks[0]!.reason;
   expect(await Promise.all([readReason(), readReason()])).toEqual(['run 1', 'run 1']);

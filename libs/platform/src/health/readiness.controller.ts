@@ -2,7 +2,9 @@ import { Controller } from '@nestjs/common';
 import { MessagePattern, Payload } from '@nestjs/microservices';
 import { GetReadinessRequest, READINESS_PATTERN, type ReadinessReply } from '@broomwagon/contracts';
 import { validate } from '@broomwagon/messaging';
+import { Alarms } from '../alarms';
 import { LogSource } from '../logging/log-level.controller';
+import { VERSION } from '../project';
 import { HealthRegistry } from './health-registry';
 
 /**
@@ -11,7 +13,10 @@ import { HealthRegistry } from './health-registry';
  */
 const SHARED_MS = 1_000;
 
-/** Reports the checks of `/readyz` over NATS, so that the console needs no address of a replica. */
+/**
+ * Reports the checks of `/readyz`, the version and the alarms over NATS, so that the console needs no address of a
+ * replica.
+ */
 @Controller()
 export class ReadinessController {
   private shared: { reply: Promise<ReadinessReply>; sinceMs: number } | undefined;
@@ -19,6 +24,7 @@ export class ReadinessController {
   constructor(
     private readonly source: LogSource,
     private readonly health: HealthRegistry,
+    private readonly alarms: Alarms,
   ) {}
 
   @MessagePattern(READINESS_PATTERN, { broadcast: true })
@@ -34,6 +40,7 @@ export class ReadinessController {
   private async read(): Promise<ReadinessReply> {
     const { app, replicaId } = this.source;
     const checks = await this.health.runReadyChecks();
-    return { app, replicaId, ready: checks.every(({ passes }) => passes), checks };
+    const ready = checks.every(({ passes }) => passes);
+    return { app, replicaId, version: VERSION, ready, checks, alarms: this.alarms.list() };
   }
 }

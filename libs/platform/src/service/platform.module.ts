@@ -3,6 +3,7 @@ import { TerminusModule } from '@nestjs/terminus';
 import { MessagingClient, MessagingConnection, NatsTransport, TypedClient } from '@broomwagon/messaging';
 import { LoggerModule } from 'nestjs-pino';
 import type { Logger } from 'pino';
+import { Alarms } from '../alarms';
 import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
 import { HealthController } from '../health/health.controller';
@@ -35,6 +36,7 @@ export class PlatformModule {
       { provide: TypedClient, useValue: new TypedClient(client) },
       { provide: NatsTransport, useValue: transport },
       { provide: Metrics, useValue: metrics },
+      { provide: Alarms, useValue: new Alarms(metrics) },
       { provide: LogSource, useValue: new LogSource(parts.app, connection.replicaId, parts.logger) },
       { provide: HealthRegistry, useFactory: () => new HealthRegistry(connection, transport) },
     ];

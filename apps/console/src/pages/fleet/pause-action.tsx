@@ -3,7 +3,8 @@ import { ActionButton } from '../../actions/action-button';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
 
-export function PauseAction() {
+/** @param onDone called after the change, beside the read of the status */
+export function PauseAction({ onDone }: { onDone?(): void }) {
   const { client } = useSession();
   const { pool, status } = useScope();
   const isPaused = status.value?.paused === true;
@@ -24,7 +25,10 @@ export function PauseAction() {
         await readData(client.POST(`/api/v1/pools/{pool}/${isPaused ? 'resume' : 'pause'}`, { params }));
         return `The pool ${pool} is ${isPaused ? 'running' : 'paused'}.`;
       }}
-      onDone={status.refresh}
+      onDone={() => {
+        status.refresh();
+        onDone?.();
+      }}
     />
   );
 }

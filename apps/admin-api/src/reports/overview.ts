@@ -1,0 +1,142 @@
+import { Injectable } from '@nestjs/common';
+import {
+  isBroomwagonError,
+  type JobId,
+  type OpenRound,
+  type OperationName,
+  type OverviewPart,
+  type OverviewReply,
+  type PoolName,
+  type ReplyOf,
+  type RequestOf,
+  type RoundSummary,
+  type ServerStatus,
+  type UnreadPart,
+} from '@broomwagon/contracts';
+import { TypedClient } from '@broomwagon/messaging';
+import { RedisMemory } from '@broomwagon/state';
+import { Readiness } from '../operations/readiness';
+import { findAlarms } from './overview-alarms';
+
+/** Maximum duration of a call, milliseconds: a part that is down must not hide the others for long. */
+const CALL_MS = 3_000;
+/** Time in which requests share one reply, milliseconds, because every open console sends requests. */
+const SHARED_MS = 1_000;
+const MAX_JOBS = 16;
+
+type Parts = Omit<OverviewReply, 'pool' | 'atMs' | 'alarms' | 'unread'>;
+
+/** Reads what a person on call needs of a pool at first, part by part, so that a part that is down hides no other. */
+@Injectable()
+export class Overview {
+  private readonly shared = new Map<PoolName, { reply: Promise<OverviewReply>; sinceMs: number }>();
+
+  constructor(
+    private readonly client: TypedClient,
+    private readonly readiness: Readiness,
+    private readonly memory: RedisMemory,
+  ) {}
+
+  /** Never rejects because of a part that does not answer: `unread` of the reply names the part. */
+  read(pool: PoolName): Promise<OverviewReply> {
+    const now = performance.now();
+    for (const [name, { sinceMs }] of this.shared) if (now - sinceMs >= SHARED_MS) this.shared.delete(name);
+    const shared = this.shared.get(pool) ?? { reply: this.readParts(pool), sinceMs: now };
+    this.shared.set(pool, shared);
+    return shared.reply;
+  }
+
+  private async readParts(pool: PoolName): Promise<OverviewReply> {
+    const parts: Record<OverviewPart, () => Promise<Parts & { all?: readonly ServerStatus[] }>> = {
+      services: async () => ({ services: (await this.readiness.read(pool)).replicas }),
+      pool: async () => {
+        const status = await this.call(pool, 'lb.status', {});
+        const { paused, pausedUntilMs, leases, waiters, workers, sessions } = status;
+        return { paused, pausedUntilMs, leases, waiters, workers, sessions };
+      },
+      servers: async () => {
+        const all = await this.listServers(pool);
+        return { all, serversByState: countStates(all) };
+      },
+      jobs: async () => ({ rounds: await this.listRounds(pool) }),
+      redis: async () => {
+        const { usedBytes, maxBytes } = await this.memory.look();
+        return { redis: { usedBytes, maxBytes: maxBytes === 0 ? undefined : maxBytes } };
+      },
+    };
+    const unread: UnreadPart[] = [];
+    const found = await Promise.all(
+      Object.entries(parts).map(([part, read]) =>
+        read().catch((cause: unknown) => {
+          const code = isBroomwagonError(cause) ? cause.code : 'UNAVAILABLE';
+          unread.push({ part: part as OverviewPart, code, reason: (cause as Error).message });
+          return {};
+        }),
+      ),
+    );
+    const { all, ...read } = Object.assign({}, ...found) as Parts & { all?: readonly ServerStatus[] };
+    const reply = { ...read, pool, atMs: Date.now(), unread };
+    return { ...reply, alarms: findAlarms(reply, all) };
+  }
+
+  private async listServers(pool: PoolName): Promise<ServerStatus[]> {
+    const all: ServerStatus[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await this.call(pool, 'server.list', { cursor });
+      all.push(...page.servers);
+      ({ cursor } = page);
+    } while (cursor !== undefined);
+    return all;
+  }
+
+  private async listRounds(pool: PoolName): Promise<OpenRound[]> {
+    const { jobs } = await this.call(pool, 'job.list', { openOnly: true });
+    const open = await Promise.all(jobs.slice(0, MAX_JOBS).map((job) => this.readRound(pool, job)));
+    return open.filter((round) => round !== undefined);
+  }
+
+  /** The round of a job that is not closed; undefined if it was closed meanwhile. */
+  private async readRound(pool: PoolName, job: JobId): Promise<OpenRound | undefined> {
+    const { rounds } = await this.call(pool, 'round.list', { job });
+    const open = rounds.find(({ state }) => state !== 'closed' && state !== 'cancelled');
+    if (open === undefined) return undefined;
+    const { roundId } = open;
+    const status = await this.call(pool, 'round.status', { job, roundId });
+    const { step, kind, state, openedAtMs, completedAtMs, acceptedGroups, neededGroups, blockedReason } = status;
+    return {
+      job,
+      roundId,
+      step,
+      kind,
+      state,
+      openedAtMs,
+      completedAtMs,
+      acceptedGroups,
+      neededGroups,
+      ageMs: Math.max(0, (completedAtMs ?? Date.now()) - openedAtMs),
+      medianMs: computeMedian(rounds, open),
+      blockedReason,
+    };
+  }
+
+  private call<Name extends OperationName>(pool: PoolName, name: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
+    return this.client.call(pool, name, body, { timeoutMs: CALL_MS });
+  }
+}
+
+function countStates(servers: readonly ServerStatus[]): OverviewReply['serversByState'] {
+  const counts = new Map<ServerStatus['state'], number>();
+  for (const { state } of servers) counts.set(state, (counts.get(state) ?? 0) + 1);
+  return Object.fromEntries(counts);
+}
+
+/** Median time from opening to completion of the rounds of the same kind, milliseconds. */
+function computeMedian(rounds: readonly RoundSummary[], { roundId, kind }: RoundSummary): number | undefined {
+  const times = rounds.flatMap((one) =>
+    one.kind === kind && one.roundId !== roundId && one.state !== 'cancelled' && one.completedAtMs !== undefined
+      ? [one.completedAtMs - one.openedAtMs]
+      : [],
+  );
+  return times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)];
+}
