@@ -186,3 +186,53 @@ it('refuses a wrong id, a wrong filter and another pool before the stream begins
   const token = await api.createToken('viewer', ['another']);
   expect((await api.send('GET', path, undefined, { token })).status).toBe(403);
 });
+
+it('lists stored events by type and time, page after page, in the order of the stream', async () => {
+  const sent: number[] = [];
+  const since = Date.now();
+  for (let index = 0; index < 1_100; index++) {
+    sent.push(await happen(index % 2 === 0 ? 'server.fenced' : 'server.hung', { serverId: 'stored', atMs: since }));
+  }
+  await happen('server.paused', { serverId: 'stored', atMs: since });
+  await happen('server.hung', { serverId: 'stored', atMs: 1 });
+  const found: number[] = [];
+  const types = 'type=server.fenced&type=server.hung&serverId=stored';
+  let cursor: number | undefined;
+  let pages = 0;
+  do {
+    const after = cursor === undefined ? '' : `&cursor=${cursor}`;
+    const { status, body } = await api.send(
+      'GET',
+      `/pools/${pool}/events/stored?${types}&sinceMs=${since - 60_000}${after}`,
+    );
+    expect(status).toBe(200);
+    found.push(...body.events.map(({ event }: { event: SentEvent['data'] }) => event.sequence));
+    ({ cursor } = body);
+    pages += 1;
+  } while (cursor !== undefined);
+  expect(found).toEqual(sent);
+  expect(pages).toBe(3);
+});
+
+it('lists rounds of a job from their events, latest first', async () => {
+  const job = 'past/job';
+  await happen('round.opened', { job, roundId: 'r1', step: 1, kind: 'main', neededGroups: 4, atMs: 10 });
+  await happen('round.completed', { job, roundId: 'r1', step: 1, acceptedGroups: 4, atMs: 30 });
+  await happen('round.closed', { job, roundId: 'r1', step: 1, atMs: 40 });
+  await happen('round.opened', { job, roundId: 'r2', step: 2, kind: 'main', neededGroups: 4, atMs: 50 });
+  await happen('round.opened', { job: 'other', roundId: 'r3', step: 1, kind: 'main', neededGroups: 4, atMs: 60 });
+  const { body } = await api.send('GET', `/pools/${pool}/jobs/${encodeURIComponent(job)}/past-rounds`);
+  expect(body.rounds).toEqual([
+    { roundId: 'r2', step: 2, state: 'open', kind: 'main', neededGroups: 4, openedAtMs: 50 },
+    {
+      roundId: 'r1',
+      step: 1,
+      state: 'closed',
+      kind: 'main',
+      neededGroups: 4,
+      openedAtMs: 10,
+      acceptedGroups: 4,
+      completedAtMs: 30,
+    },
+  ]);
+});

@@ -51,6 +51,7 @@ const RIGHT: Record<string, () => Fields> = {
   'POST /pools/{pool}/servers/{serverId}/fence': () => ({ epoch: serverEpoch }),
   'POST /pools/{pool}/workers/{workerId}/deregister': () => ({ workerEpoch }),
   'GET /pools/{pool}/requests': () => ({ job: 'job' }),
+  'GET /pools/{pool}/request-totals': () => ({ job: 'job' }),
   'POST /pools/{pool}/requests/abort': () => ({ requestIds: ['job/g0/0'] }),
   'PATCH /pools/{pool}/jobs/{job}/quota': () => ({ quota: { weight: 2 } }),
   'POST /pools/{pool}/jobs/{job}/rounds/{roundId}/cancel': () => ({ mode: 'drop' }),

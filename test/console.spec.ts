@@ -74,8 +74,8 @@ describe('the console', () => {
   it('signs in by the address and shows the servers', async ({ skip }) => {
     skip(NO_BROWSER !== undefined, NO_BROWSER);
     const page = await browser.open(`${api.url}/#token=${api.rootToken}`);
-    await page.getByRole('heading', { name: 'Fleet', level: 1 }).waitFor();
-    await page.getByText('engine-1').waitFor();
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
+    await page.getByRole('cell', { name: 'load-balancer' }).waitFor();
     expect(page.url()).not.toContain(api.rootToken);
     expect(browser.foreignRequests).toEqual([]);
     expect(browser.errors).toEqual([]);

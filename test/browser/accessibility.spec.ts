@@ -35,7 +35,7 @@ describe.each(['light', 'dark'] as const)('the console in %s colors', (colorSche
   beforeAll(async () => {
     browser = await Browser.start({ colorScheme });
     page = await browser.open(`${api.url}/#token=${api.rootToken}`);
-    await page.getByRole('heading', { name: 'Fleet', level: 1 }).waitFor();
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
   });
   afterAll(() => browser?.close());
 
@@ -66,6 +66,7 @@ describe.each(['light', 'dark'] as const)('the console in %s colors', (colorSche
     await page.getByRole('button', { name: 'Drain' }).first().click();
     await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).waitFor();
     // The dialog fades in: until the animation ends, its colors are mixed with the colors behind it.
+    await page.locator('[data-effect]').waitFor();
     await page.evaluate('Promise.all(document.getAnimations().map((one) => one.finished))');
     expect(await findViolations(page)).toEqual([]);
   });
@@ -77,7 +78,7 @@ describe('an operator with a keyboard alone', () => {
 
   beforeAll(async () => {
     browser = await Browser.start();
-    page = await browser.open(`${api.url}/#token=${api.rootToken}`);
+    page = await browser.open(`${api.url}/#/fleet?token=${api.rootToken}`);
     await page.getByRole('row').filter({ hasText: 'engine-0' }).waitFor();
   });
   afterAll(() => browser?.close());
@@ -122,6 +123,11 @@ describe('an operator with a keyboard alone', () => {
       await tabTo(serverId, name);
       await page.keyboard.press('Enter');
       await page.getByRole('dialog', { name: `${name} ${serverId}?` }).waitFor();
+      // A dangerous change begins at Cancel, and its button is the next one.
+      if (name === 'Drain') {
+        await expect.poll(() => focused().textContent()).toBe('Cancel');
+        await page.keyboard.press('Tab');
+      }
       await expect.poll(() => focused().textContent()).toBe(name);
       await page.keyboard.press('Enter');
       await page.getByRole('dialog').waitFor({ state: 'detached' });

@@ -46,7 +46,7 @@ describe('an operator', () => {
 
   beforeAll(async () => {
     page = await browser.open(`${api.url}/#token=${await api.createToken('operator')}`);
-    await page.getByRole('heading', { name: 'Fleet' }).waitFor();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
   });
 
   /** Presses a button of the page, then the button of the same name in the dialog. */

@@ -28,6 +28,9 @@ export const CONTENTS: Record<string, { job: string; shown: string }> = {
   events: { job: 'running', shown: 'table' },
   decisions: { job: 'running', shown: 'button:has-text("Show")' },
   rebalance: { job: 'running', shown: 'button:has-text("Plan")' },
+  changes: { job: 'running', shown: 'text=Redis was not restarted' },
+  audit: { job: 'running', shown: '[role=region][aria-label^="Changes"]' },
+  tokens: { job: 'running', shown: '[role=region][aria-label="Tokens"]' },
   runbooks: { job: 'running', shown: 'section[aria-label="BroomwagonNoReadyServer"]' },
 };
 /** A machine that is busy needs its time. */

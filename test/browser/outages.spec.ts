@@ -42,7 +42,7 @@ const OUTAGES = {
 };
 /** Longest interval of reads of a page, milliseconds. */
 const SELDOM_MS = 130_000;
-const DATA = /\/api\/v1\/pools/;
+const DATA = /\/api\/v1\/(pools|tokens|audit-log)/;
 
 describe.each(PAGES)('the page $path', ({ path, job, shown }) => {
   let page: Page;

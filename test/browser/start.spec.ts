@@ -17,7 +17,7 @@ it('npm start prints an address that opens the console, signed in, while the fir
   const browser = await Browser.start();
   try {
     const page = await browser.open(system.url);
-    await page.getByRole('row').filter({ hasText: 'engine-1' }).waitFor();
+    await page.getByRole('cell', { name: 'trainer-coordinator' }).waitFor();
     expect(page.url()).not.toContain('token');
     await page.getByRole('link', { name: 'Round' }).click();
     await page.getByText(/of 8 groups/).waitFor();

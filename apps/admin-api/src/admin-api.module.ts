@@ -17,10 +17,12 @@ import { RateLimits } from './http/rate-limits';
 import { RoutesController } from './routes/routes.controller';
 import { AdminHandlers } from './operations/admin-handlers';
 import { LogLevels } from './operations/log-levels';
-import { Readiness } from './operations/readiness';
+import { Readiness } from './reports/readiness';
 import { OperationCaller } from './operations/operation-caller';
+import { EventHistory } from './reports/event-history';
 import { JobFrontier } from './reports/job-frontier';
 import { Overview } from './reports/overview';
+import { RequestTotals } from './reports/request-totals';
 import { RoundTimeline } from './reports/round-timeline';
 
 /** The REST API for operators: routes, tokens, rate limits. All state is in Redis and behind the other services. */
@@ -45,6 +47,7 @@ import { RoundTimeline } from './reports/round-timeline';
     AuditLog,
     ChangesService,
     EventFeed,
+    EventHistory,
     JobFrontier,
     LogLevels,
     Readiness,
@@ -52,6 +55,7 @@ import { RoundTimeline } from './reports/round-timeline';
     OidcIssuer,
     OperationCaller,
     Overview,
+    RequestTotals,
     RoundTimeline,
     { provide: APP_FILTER, useClass: ProblemFilter },
   ],

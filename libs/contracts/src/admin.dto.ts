@@ -1,10 +1,11 @@
 import { IsIn, IsOptional, Matches } from 'class-validator';
-import type { NumberedPageReply, PageReply } from './common.dto';
+import { JobRequest, type NumberedPageReply, type PageReply } from './common.dto';
 import type { ErrorCode, WireError } from './errors';
-import { EVENT_TYPES, type EventType } from './events';
+import { EVENT_TYPES, type EventType, type PoolEvent } from './events';
 import { LIMITS } from './limits';
 import { POOL_PATTERN } from './ids';
 import { IsCorrelationId, IsCounter, IsId, IsList, IsName, IsWithin } from './rules';
+import type { RoundStatus } from './round.dto';
 import type { Integer, JobId, PoolName, RoundId, ServerId } from './scalars';
 
 export const ROLES = ['client', 'trainer', 'viewer', 'operator', 'admin'] as const;
@@ -192,6 +193,70 @@ export class StreamEventsRequest {
   @IsOptional() @IsId() roundId?: RoundId;
   /** Only events of this server. */
   @IsOptional() @IsId() serverId?: ServerId;
+}
+
+/**
+ * `event.list`: one page of the stored events of a pool, oldest first. The stream of events keeps them for
+ * `EVENTS_STREAM_MAX_AGE_MS`.
+ */
+export class ListEventsRequest extends StreamEventsRequest {
+  /** Only events since then, milliseconds since 1970. Default: a day before now. */
+  @IsOptional() @IsCounter(0) sinceMs?: Integer;
+  /** Cursor of the previous page. */
+  @IsOptional() @IsCounter(1) cursor?: Integer;
+  /**
+   * Maximum events of the page.
+   * @default 512
+   */
+  @IsOptional() @IsWithin(1, 512) limit?: Integer;
+}
+/** An event with its place in the stream. */
+export interface StoredEvent {
+  /** Place in the stream, as `id` of `event.stream`. */
+  id: Integer;
+  event: PoolEvent;
+}
+export interface ListEventsReply extends NumberedPageReply {
+  /** The events of the page. A page may be empty and have a cursor. */
+  events: StoredEvent[];
+}
+
+/** `request.totals`: what an action would stop, for a confirmation: the requests on a server, or of a round. */
+export class RequestTotalsRequest {
+  /** The requests on this server. */
+  @IsOptional() @IsId() serverId?: ServerId;
+  /** The requests of a round of this job that have not ended. */
+  @IsOptional() @IsId() job?: JobId;
+  /** The round, with `job`. Default: the round that is not closed, or the last round. */
+  @IsOptional() @IsId() roundId?: RoundId;
+}
+export interface RequestTotalsReply {
+  /** Number of requests. */
+  requests: Integer;
+  /** Tokens that the requests have generated so far. */
+  tokens: Integer;
+  /** Requests without a job, such as calls of the gateway: their tokens are not known and not counted. */
+  withoutTokens: Integer;
+  /** True if only the first 65,536 requests of a round, or 1,024 of a server, were read. */
+  isPartial?: true;
+}
+
+/** `round.history`: the rounds of a job that the stream of events has, also those without a summary (`round.list`). */
+export class RoundHistoryRequest extends JobRequest {
+  /** Maximum rounds; absent: 1,024. */
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
+}
+/** A round as its events describe it. */
+export interface PastRound
+  extends
+    Pick<RoundStatus, 'roundId' | 'step'>,
+    Partial<Pick<RoundStatus, 'kind' | 'neededGroups' | 'acceptedGroups' | 'openedAtMs' | 'completedAtMs'>> {
+  /** Last state that an event has told. */
+  state: 'open' | 'completed' | 'closed' | 'cancelled';
+}
+export interface RoundHistoryReply {
+  /** The last rounds, latest first. */
+  rounds: PastRound[];
 }
 
 /** Body of every error of admin-api, `application/problem+json` (RFC 9457). */

@@ -32,7 +32,7 @@ export interface TrainedPart {
   /** Share of the samples that ended at the token budget. */
   capShare: number;
 }
-/** Started samples of one range of lengths. */
+/** Samples of one range of lengths that ended or were cut. */
 export interface LengthRange {
   /** Shortest length of the range. */
   fromTokens: number;
@@ -40,7 +40,7 @@ export interface LengthRange {
   toTokens: number;
   /** Samples that ended in this range. */
   finished: Integer;
-  /** Samples with this length so far that have not ended, and samples that were cut at this length. */
+  /** Samples that were cut at this length. Samples that run are not counted. */
   unfinished: Integer;
 }
 /** Acceptance of one range of lengths. */

@@ -134,8 +134,10 @@ export const ROUTES: readonly Route[] = [
   changes('operator', 'DELETE', '/pools/{pool}/sessions/{sessionId}', 'lb.finish-session'),
   reads('/pools/{pool}/decisions', 'lb.decisions'),
   reads('/pools/{pool}/events', 'event.stream', { isStream: true }),
+  reads('/pools/{pool}/events/stored', 'event.list'),
 
   reads('/pools/{pool}/requests', 'request.list'),
+  reads('/pools/{pool}/request-totals', 'request.totals'),
   changes('operator', 'POST', '/pools/{pool}/requests/abort', 'request.abort', { idField: 'abortId' }),
   reads('/pools/{pool}/requests/{requestId}', 'request.get'),
   reads('/pools/{pool}/requests/{requestId}/segments', 'request.segments'),
@@ -157,6 +159,7 @@ export const ROUTES: readonly Route[] = [
   reads(`${JOB}/ledger`, 'job.ledger', { fields: [] }),
   reads(`${JOB}/snapshots`, 'job.snapshots'),
   reads(`${JOB}/rounds`, 'round.list'),
+  reads(`${JOB}/past-rounds`, 'round.history'),
   reads(ROUND, 'round.status', { fields: [] }),
   reads(`${ROUND}/groups`, 'group.list'),
   reads(`${ROUND}/ledger`, 'job.ledger', { id: 'roundLedger', about: 'Cost of the tail policy in one round.' }),

@@ -105,7 +105,7 @@ it('refuses ids that are too long in bytes, empty, or hold control characters or
 
 /** Fields of replies that are texts and no ids. */
 const OTHER_TEXTS =
-  'attempt bound boundServerEpoch branch cacheSalt check code cursor data dialect digest domain endpoint engineFinishReason epoch field fromEpoch generation ' +
+  'alarm attempt bound boundServerEpoch branch cacheSalt check code cursor data dialect digest domain endpoint engineFinishReason epoch field fromEpoch generation ' +
   'kind lacks listedAs means message mode model models needs nextPolicy pauseModes policy pool pools promptRef reason ref refusal resumedBy ' +
   'serverEpoch stamp state stop targetEpoch toEpoch trainerEpoch version via workerEpoch workerKind workerKinds traceparent app replicaId level';
 

@@ -11,10 +11,12 @@ import { AuditLog } from '../audit/audit-log';
 import { LostChanges } from '../audit/lost-changes';
 import type { Identity } from '../auth/identity';
 import { JobFrontier } from '../reports/job-frontier';
+import { EventHistory } from '../reports/event-history';
 import { Overview } from '../reports/overview';
+import { RequestTotals } from '../reports/request-totals';
 import { RoundTimeline } from '../reports/round-timeline';
 import { LogLevels } from './log-levels';
-import { Readiness } from './readiness';
+import { Readiness } from '../reports/readiness';
 
 /** All operations of admin-api except `event.stream`, which has no reply. */
 export type HandledName = Exclude<AdminOperationName, 'event.stream'>;
@@ -37,6 +39,8 @@ export class AdminHandlers {
     lostChanges: LostChanges,
     readiness: Readiness,
     overview: Overview,
+    history: EventHistory,
+    totals: RequestTotals,
   ) {
     this.handlers = {
       'pool.list': async (request, { pools: allowed }) => {
@@ -59,6 +63,9 @@ export class AdminHandlers {
       },
       'audit-log.list': (request) => audit.list(request),
       'token.revoke': async ({ tokenId }) => ({ revoked: await credentials.revoke(tokenId) }),
+      'event.list': (request, _, pool) => history.list(pool, request),
+      'round.history': (request, _, pool) => history.listRounds(pool, request),
+      'request.totals': (request, _, pool) => totals.read(pool, request),
       'round.timeline': (request, _, pool) => timeline.read(pool, request),
       'service.log-level': (request, _, pool) => logLevels.set(pool, request),
       'service.readiness': (_, __, pool) => readiness.read(pool),

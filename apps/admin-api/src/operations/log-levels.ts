@@ -8,7 +8,7 @@ import {
   type SetLogLevelRequest,
 } from '@broomwagon/contracts';
 import { MessagingClient, UndeliveredError } from '@broomwagon/messaging';
-import { Readiness } from './readiness';
+import { Readiness } from '../reports/readiness';
 
 /** Maximum time for the first reply, milliseconds. */
 const MAX_WAIT_MS = 2_000;

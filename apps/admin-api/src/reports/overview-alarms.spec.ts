@@ -111,7 +111,7 @@ const SCENARIOS: Record<string, Scenario> = {
     servers: [server('a'), server('b', { state: 'failed', heartbeatAgeMs: 60_000 })],
     runbook: 'BroomwagonNoReadyServer',
     severity: 'warning',
-    message: /^1 of the servers is failed.*\(b\)$/,
+    message: /^1 server is failed.*\(b\)$/,
     sinceMs: 40_000,
   },
   'one engine hangs': {

@@ -12,6 +12,8 @@ import type {
 type Numbers = Omit<OverviewReply, 'alarms'>;
 
 const MAX_NAMED = 16;
+/** Silence from which the last answer of an engine is the start of a problem, milliseconds. */
+const SILENT_MS = 10_000;
 /** Shares of `maxmemory`, as in the alerts BroomwagonRedisMemory and BroomwagonRedisFull. */
 const MUCH_SHARE = 0.75;
 const FULL_SHARE = 0.9;
@@ -127,19 +129,19 @@ function findOfMemory({ usedBytes, maxBytes }: RedisMemoryUse): OverviewAlarm[] 
 const BROKEN: readonly { state: ServerStatus['state']; says: string; advice: string; isSilent?: true }[] = [
   {
     state: 'failed',
-    says: 'failed: they answer no probe, or an operator fenced or quarantined them',
+    says: 'no answer to probes, or fenced or quarantined by an operator',
     advice: 'Check engine and network, and restart the engine; the audit log names an operator.',
     isSilent: true,
   },
   {
     state: 'suspect',
-    says: 'suspect: they are silent, or their calls fail',
+    says: 'silent, or calls fail',
     advice: 'Check engine and network; they become ready or failed by themselves.',
     isSilent: true,
   },
   {
     state: 'quarantined',
-    says: 'quarantined: their weights are not the required version',
+    says: 'the weights are not the required version',
     advice: 'Load the right weights, or change the setting requiredWeightVersion.',
   },
 ];
@@ -147,17 +149,21 @@ const BROKEN: readonly { state: ServerStatus['state']; says: string; advice: str
 function findOfServers(servers: readonly ServerStatus[], atMs: number): OverviewAlarm[] {
   const alarms: OverviewAlarm[] = BROKEN.flatMap(({ state, says, advice, isSilent }) => {
     const found = servers.filter((one) => one.state === state);
-    return found.length === 0 ? [] : [toServerAlarm('BroomwagonNoReadyServer', found, says, advice, isSilent && atMs)];
+    return found.length === 0
+      ? []
+      : [toServerAlarm('BroomwagonNoReadyServer', found, `${state}: ${says}`, advice, isSilent && atMs)];
   });
   const hung = servers.filter((one) => one.hung);
   if (hung.length > 0) {
     const advice = 'Look at the log of the engine, and restart it; their calls continue on other servers.';
-    alarms.push(toServerAlarm('BroomwagonServersHung', hung, 'hung: they answer probes and generate no token', advice));
+    alarms.push(
+      toServerAlarm('BroomwagonServersHung', hung, 'hung: probes are answered, and no token is generated', advice),
+    );
   }
   const unknown = servers.filter((one) => one.weightsUnknown);
   if (unknown.length > 0) {
     const advice = 'Load the weights again, and report their version.';
-    alarms.push(toServerAlarm('BroomwagonAlarm', unknown, 'without known weights: they take no requests', advice));
+    alarms.push(toServerAlarm('BroomwagonAlarm', unknown, 'without known weights: no new requests', advice));
   }
   if (servers.every(({ state }) => state !== 'ready')) {
     alarms.unshift({
@@ -184,9 +190,10 @@ function toServerAlarm(
   return {
     runbook,
     severity: 'warning',
-    message: `${servers.length} of the servers ${servers.length === 1 ? 'is' : 'are'} ${says} (${named})`,
+    message: `${servers.length} ${servers.length === 1 ? 'server is' : 'servers are'} ${says} (${named})`,
     advice,
-    ...(atMs === undefined ? {} : { sinceMs: atMs - silentMs }),
+    // An engine that answers was taken out by a person, at an unknown time.
+    ...(atMs === undefined || silentMs < SILENT_MS ? {} : { sinceMs: atMs - silentMs }),
     serverIds,
   };
 }

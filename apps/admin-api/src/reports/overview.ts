@@ -15,7 +15,7 @@ import {
 } from '@broomwagon/contracts';
 import { TypedClient } from '@broomwagon/messaging';
 import { RedisMemory } from '@broomwagon/state';
-import { Readiness } from '../operations/readiness';
+import { Readiness } from './readiness';
 import { findAlarms } from './overview-alarms';
 
 /** Maximum duration of a call, milliseconds: a part that is down must not hide the others for long. */

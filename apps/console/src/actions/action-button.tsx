@@ -11,6 +11,8 @@ interface ActionButtonProps {
   title: string;
   about: ReactNode;
   children?: ReactNode;
+  /** Lowest role that may make the change; default: operator. */
+  role?: 'operator' | 'admin';
   isDangerous?: boolean;
   isDisabled?: boolean;
   /**
@@ -21,16 +23,19 @@ interface ActionButtonProps {
   onDone?(): void;
 }
 
-/** A button for a change that needs the role operator. A dialog asks for a confirmation, and shows an error. */
+/**
+ * A button for a change that needs a role. A dialog asks for a confirmation, and shows an error. In the dialog of a
+ * dangerous change the focus is on Cancel.
+ */
 export function ActionButton(props: ActionButtonProps) {
-  const { label, title, about, children, isDangerous, isDisabled, run, onDone } = props;
+  const { label, title, about, children, role = 'operator', isDangerous, isDisabled, run, onDone } = props;
   const { may } = useSession();
   const [isOpen, dialog] = useDisclosure(false);
   const [isRunning, setRunning] = useState(false);
   const [error, setError] = useState<AdminApiError>();
   const [done, setDone] = useState('');
   const key = useRef('');
-  const isAllowed = may('operator');
+  const isAllowed = may(role);
   const isEnabled = isAllowed && !isDisabled;
   const open = () => {
     key.current = randomKey();
@@ -53,7 +58,7 @@ export function ActionButton(props: ActionButtonProps) {
   };
   return (
     <>
-      <Tooltip label="Needs the role operator" disabled={isAllowed}>
+      <Tooltip label={`Needs the role ${role}`} disabled={isAllowed}>
         <Button
           size="compact-xs"
           variant="default"
@@ -79,10 +84,15 @@ export function ActionButton(props: ActionButtonProps) {
             {children}
             <Problem error={error} />
             <Group justify="flex-end">
-              <Button variant="default" onClick={dialog.close}>
+              <Button variant="default" onClick={dialog.close} data-autofocus={isDangerous || undefined}>
                 Cancel
               </Button>
-              <Button type="submit" color={isDangerous ? 'red' : undefined} loading={isRunning} data-autofocus>
+              <Button
+                type="submit"
+                color={isDangerous ? 'red' : undefined}
+                loading={isRunning}
+                data-autofocus={!isDangerous || undefined}
+              >
                 {label}
               </Button>
             </Group>

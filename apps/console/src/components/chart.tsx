@@ -23,11 +23,15 @@ interface ChartProps {
   /** Possible distances between ticks of the x axis. */
   stepsX?: readonly number[];
   formatY?(value: number): string;
+  /** The values are numbers of things, so ticks of the y axis are whole numbers. */
+  isCount?: boolean;
   /** Values that the y axis always includes. */
   include?: readonly number[];
 }
 
 const STEPS = [1, 2, 5, 10, 20, 50, 100];
+/** Possible distances between ticks of counts. */
+const COUNT_STEPS = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 /** A chart of lines or bars over a number, in the colors of the page. */
 export function Chart({
@@ -38,6 +42,7 @@ export function Chart({
   formatX,
   stepsX = STEPS,
   formatY = String,
+  isCount = false,
   include = [0],
 }: ChartProps) {
   const { ref: box, width } = useElementSize();
@@ -71,7 +76,12 @@ export function Chart({
             incrs: [...stepsX],
             values: (_, ticks) => ticks.map((tick) => (formatX ?? String)(tick)),
           },
-          { ...axis, size: 58, values: (_, ticks) => ticks.map(formatY) },
+          {
+            ...axis,
+            size: 58,
+            values: (_, ticks) => ticks.map(formatY),
+            ...(isCount ? { incrs: COUNT_STEPS } : {}),
+          },
         ],
         series: [
           {},
@@ -90,7 +100,7 @@ export function Chart({
     );
     return () => plot.destroy();
     // The arrays are new at each call, so the text `contents` is the dependency in their place.
-  }, [width, height, palette, contents]);
+  }, [width, height, palette, contents, isCount]);
   const text = lines.map((line) => `${line.label}: ${formatSummary(line, formatY)}`).join('; ');
   return (
     <Box ref={box} role="img" aria-label={`${label}. ${text}`}>

@@ -1,6 +1,7 @@
 import { Text, UnstyledButton } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type ReactNode, useMemo, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef } from 'react';
+import { useParameter } from '../address/route';
 import classes from './data-table.module.css';
 
 export interface Column<Row> {
@@ -24,6 +25,10 @@ interface DataTableProps<Row> {
   toKey(row: Row): string;
   /** Text that is shown if there are no rows. */
   empty: string;
+  /** Key of the row that is marked, and scrolled into view when it changes. */
+  marked?: string;
+  /** Parameter of the address with the sorting; tables of one page need different ones. */
+  sortName?: string;
   /** Greatest height, pixels. */
   height?: number;
 }
@@ -32,8 +37,10 @@ const ROW_HEIGHT = 36;
 const byText = new Intl.Collator('en', { numeric: true });
 
 /** A table of any length, since only visible rows are in the document. */
-export function DataTable<Row>({ label, columns, rows, toKey: keyOf, empty, height = 520 }: DataTableProps<Row>) {
-  const [sorting, setSorting] = useState<{ title: string; isDescending: boolean }>();
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { label, columns, rows, toKey: keyOf, empty, marked, sortName = 'sort', height = 520 } = props;
+  const [given, setGiven] = useParameter(sortName, '');
+  const sorting = useMemo(() => parseSorting(given), [given]);
   const frame = useRef<HTMLDivElement>(null);
   const sorted = useMemo(() => {
     const column = columns.find(({ title }) => title === sorting?.title);
@@ -51,10 +58,17 @@ export function DataTable<Row>({ label, columns, rows, toKey: keyOf, empty, heig
   const items = virtualizer.getVirtualItems();
   const before = items.length === 0 ? 0 : items[0]!.start;
   const after = virtualizer.getTotalSize() - (items.length === 0 ? 0 : items.at(-1)!.end);
-  const sortBy = (title: string) =>
-    setSorting((last) =>
-      last?.title === title ? { title, isDescending: !last.isDescending } : { title, isDescending: false },
-    );
+  const sortBy = (title: string) => setGiven(sorting?.title === title && !sorting.isDescending ? `-${title}` : title);
+  const sortedRows = useRef(sorted);
+  useEffect(() => {
+    sortedRows.current = sorted;
+  });
+  useEffect(() => {
+    const index = sortedRows.current.findIndex((row) => keyOf(row) === marked);
+    if (index >= 0) virtualizer.scrollToIndex(index);
+    // Only a new mark scrolls, not each new list of rows.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, [marked]);
 
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a keyboard scrolls it
@@ -93,7 +107,12 @@ export function DataTable<Row>({ label, columns, rows, toKey: keyOf, empty, heig
         <tbody>
           {before > 0 && <tr style={{ height: before }} aria-hidden="true" />}
           {items.map(({ index, key }) => (
-            <tr key={key as string} aria-rowindex={index + 2} style={{ height: ROW_HEIGHT }}>
+            <tr
+              key={key as string}
+              aria-rowindex={index + 2}
+              style={{ height: ROW_HEIGHT }}
+              data-marked={key === marked || undefined}
+            >
               {columns.map((column) => (
                 <td key={column.title} style={{ textAlign: column.align }}>
                   {renderCell(column, sorted[index]!)}
@@ -126,7 +145,18 @@ function compare(one?: string | number, other?: string | number): number {
   return byText.compare(String(one), String(other));
 }
 
-function ariaSort(title: string, sorting: { title: string; isDescending: boolean } | undefined, value: unknown) {
+interface Sorting {
+  title: string;
+  isDescending: boolean;
+}
+
+/** Parses a title, which a minus precedes for the descending order. */
+function parseSorting(given: string): Sorting | undefined {
+  if (given === '') return undefined;
+  return given.startsWith('-') ? { title: given.slice(1), isDescending: true } : { title: given, isDescending: false };
+}
+
+function ariaSort(title: string, sorting: Sorting | undefined, value: unknown) {
   if (value === undefined) return undefined;
   if (sorting?.title !== title) return 'none';
   return sorting.isDescending ? 'descending' : 'ascending';

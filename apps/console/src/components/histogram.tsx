@@ -31,6 +31,7 @@ export function Histogram({
       height={140}
       formatX={(bin) => compact(bin * width)}
       formatY={compact}
+      isCount
     />
   );
 }

@@ -1,6 +1,7 @@
 import { Group, Loader, Text } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import type { Failure } from '../live/live-state';
+import { nowMs } from '../live/server-clock';
 import type { Live } from '../live/use-live';
 import { dateTime, duration } from './format';
 import { formatPart, Problem } from './problem';
@@ -14,8 +15,8 @@ interface LiveDataProps<Value> {
   /** The data as the object of a sentence, for example `the servers`. */
   what: string;
   isEmpty?(value: Value): boolean;
-  /** What is shown instead of an empty value. */
-  empty?: ReactNode;
+  /** Text instead of an empty value; an old empty value has none, because there may be more by now. */
+  empty?: string;
   children(value: Value): ReactNode;
 }
 
@@ -27,14 +28,15 @@ export function LiveData<Value>({ live, what, isEmpty, empty, children }: LiveDa
   return (
     <>
       <StaleNote live={live} what={what} />
-      {isEmpty?.(value) ? typeof empty === 'string' ? <Text>{empty}</Text> : empty : children(value)}
+      {isEmpty?.(value) ? live.failure === undefined && <Text>{empty}</Text> : children(value)}
     </>
   );
 }
 
-/** Says what is being read, and after some seconds that no answer has come. */
-export function Loading({ what, sinceMs }: { what: string; sinceMs: number }) {
-  const waitMs = useNow() - sinceMs;
+/** Says what is being read, and after some seconds that no answer has come. Without `sinceMs` it waits from now on. */
+export function Loading({ what, sinceMs }: { what: string; sinceMs?: number }) {
+  const [shownMs] = useState(nowMs);
+  const waitMs = useNow() - (sinceMs ?? shownMs);
   return (
     <Group role="status" gap="xs" data-live="loading">
       <Loader size="xs" aria-hidden="true" />

@@ -3,7 +3,7 @@ import { createContext, type ReactNode, useContext, useEffect, useMemo } from 'r
 import { EventsProvider } from '../live/events';
 import { type Live, useLive } from '../live/use-live';
 import { useSession } from '../session/session';
-import { useRoute } from './route';
+import { useRoute } from '../address/route';
 
 type Pools = Schemas['ListPoolsReply'];
 

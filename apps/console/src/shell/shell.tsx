@@ -1,13 +1,14 @@
-import { AppShell, Burger, Center, Group, Loader, NavLink, ScrollArea, Stack, Text, Title } from '@mantine/core';
+import { AppShell, Burger, Center, Group, NavLink, ScrollArea, Stack, Text, Title } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { Suspense, useEffect } from 'react';
-import { LiveData } from '../components/live-data';
+import { LiveData, Loading } from '../components/live-data';
 import { useZone } from '../components/zone';
 import type { Live } from '../live/use-live';
-import { PAGES } from '../pages';
-import { buildHref, useRoute } from './route';
+import { type Page, PAGES } from '../pages';
+import { useSession } from '../session/session';
+import { buildHref, useRoute } from '../address/route';
 import { ScopeProvider, useScope } from './scope';
-import { Toolbar } from './toolbar';
+import { ScopeSelects, Toolbar } from './toolbar';
 
 /** The frame of the console: navigation, toolbar and the present page. */
 export function Shell() {
@@ -21,12 +22,11 @@ export function Shell() {
 function Frame() {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const { page: path } = useRoute();
-  const { pool, job, jobs } = useScope();
-  const zone = useZone();
-  const page = PAGES.find((one) => one.path === path) ?? PAGES[0]!;
+  const page = path === '' ? PAGES[0] : PAGES.find((one) => one.path === path);
+  const title = page?.title ?? 'No such page';
   useEffect(() => {
-    document.title = `${page.title} · Broomwagon`;
-  }, [page]);
+    document.title = `${title} · Broomwagon`;
+  }, [title]);
   return (
     <AppShell
       header={{ height: 52 }}
@@ -41,22 +41,28 @@ function Frame() {
           <Group gap="sm" wrap="nowrap">
             <Burger opened={isOpen} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
             <img src="/favicon.svg" width={24} height={24} alt="" />
-            <Text fw={600} visibleFrom="xs">
-              Broomwagon
-            </Text>
+            <Text fw={600}>Broomwagon</Text>
           </Group>
-          <Toolbar />
+          <Group gap="xs" wrap="nowrap">
+            <Group gap="xs" wrap="nowrap" visibleFrom="sm">
+              <ScopeSelects />
+            </Group>
+            <Toolbar />
+          </Group>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="xs" component="nav" aria-label="Pages">
+        <Stack gap="xs" hiddenFrom="sm" mb="xs">
+          <ScopeSelects />
+        </Stack>
         <ScrollArea>
-          {PAGES.map(({ path, title }) => (
+          {PAGES.map((one) => (
             <NavLink
-              key={path}
-              href={buildHref(path)}
-              label={title}
-              active={path === page.path}
-              aria-current={path === page.path ? 'page' : undefined}
+              key={one.path}
+              href={buildHref(one.path)}
+              label={one.title}
+              active={one === page}
+              aria-current={one === page ? 'page' : undefined}
               onClick={close}
             />
           ))}
@@ -66,24 +72,44 @@ function Frame() {
         <Stack gap="md">
           <div>
             <Title order={1} size="h2">
-              {page.title}
+              {title}
             </Title>
             <Text c="dimmed" size="sm">
-              {page.about}
+              {page?.about ?? `The console has no page ${path} (any more): choose one of the navigation.`}
             </Text>
           </div>
-          <Suspense fallback={<Loading />}>
-            {page.needsJob && job === undefined ? (
-              <LiveData live={jobs} what="the jobs">
-                {() => <Text>There is no job yet. A trainer makes one with its first round.</Text>}
-              </LiveData>
-            ) : (
-              <page.view key={`${pool}/${job}/${zone}`} />
-            )}
-          </Suspense>
+          {page && <PageView page={page} />}
         </Stack>
       </AppShell.Main>
     </AppShell>
+  );
+}
+
+/** The contents of a page, or why they cannot be shown. */
+function PageView({ page }: { page: Page }) {
+  const { pool, job, jobs } = useScope();
+  const { identity, may } = useSession();
+  const zone = useZone();
+  if (page.role !== undefined && !may(page.role)) {
+    return (
+      <Text>
+        This page needs the role {page.role}; your token has the role {identity.role}.
+      </Text>
+    );
+  }
+  if (page.needsJob && job === undefined) {
+    return (
+      <LiveData live={jobs} what="the jobs">
+        {() =>
+          jobs.failure === undefined && <Text>There is no job yet. A trainer makes one with its first round.</Text>
+        }
+      </LiveData>
+    );
+  }
+  return (
+    <Suspense fallback={<Loading what="the page" />}>
+      <page.view key={`${pool}/${job}/${zone}`} />
+    </Suspense>
   );
 }
 
@@ -92,19 +118,15 @@ function focusMain(event: React.MouseEvent): void {
   document.getElementById('main')?.focus();
 }
 
-function Loading() {
-  return (
-    <Center h={200}>
-      <Loader aria-label="Loading" />
-    </Center>
-  );
-}
-
 function NoPool({ pools }: { pools: Live<unknown> }) {
   return (
     <Center h="100vh" p="md" component="main">
       <LiveData live={pools} what="the pools">
-        {() => <Text role="status">There is no pool yet. This page looks again every ten seconds.</Text>}
+        {() =>
+          pools.failure === undefined && (
+            <Text role="status">There is no pool yet. This page looks again every ten seconds.</Text>
+          )
+        }
       </LiveData>
     </Center>
   );

@@ -11,16 +11,14 @@ import {
 } from '@mantine/core';
 import { setZone, useZone } from '../components/zone';
 import { useSession } from '../session/session';
-import { setParameters } from './route';
+import { setParameters } from '../address/route';
 import { useScope } from './scope';
 
-/** A toolbar that selects pool and job, shows who is signed in, and switches the color scheme. */
-export function Toolbar() {
+/** Fields that select pool and job. */
+export function ScopeSelects() {
   const { pool, pools, job, jobs } = useScope();
-  const { identity, signOut } = useSession();
-  const zone = useZone();
   return (
-    <Group gap="xs" wrap="nowrap">
+    <>
       <Select
         aria-label="Pool"
         size="xs"
@@ -41,6 +39,16 @@ export function Toolbar() {
         allowDeselect={false}
         onChange={(next) => setParameters({ job: next ?? undefined })}
       />
+    </>
+  );
+}
+
+/** Shows who is signed in, and switches the zone of times and the color scheme. */
+export function Toolbar() {
+  const { identity, signOut } = useSession();
+  const zone = useZone();
+  return (
+    <Group gap="xs" wrap="nowrap">
       <Menu position="bottom-end">
         <Menu.Target>
           <Button size="compact-sm" variant="default" aria-label={`${identity.name}, role ${identity.role}`}>

@@ -2543,7 +2543,7 @@ class LedgerSummary(TypedDict):
 
 
 class LengthRange(TypedDict):
-    """Started samples of one range of lengths."""
+    """Samples of one range of lengths that ended or were cut."""
 
     fromTokens: float
     """Shortest length of the range."""
@@ -2555,7 +2555,7 @@ class LengthRange(TypedDict):
     """Samples that ended in this range."""
 
     unfinished: int
-    """Samples with this length so far that have not ended, and samples that were cut at this length."""
+    """Samples that were cut at this length. Samples that run are not counted."""
 
 
 class LengthSummary(TypedDict):

@@ -6,6 +6,7 @@ import { dateTime } from '../../components/format';
 import { LiveData } from '../../components/live-data';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
+import { useParameter } from '../../address/route';
 import { useScope } from '../../shell/scope';
 
 type Receipt = Schemas['DecisionRecord'];
@@ -13,7 +14,8 @@ type Receipt = Schemas['DecisionRecord'];
 export default function DecisionsPage() {
   const { client } = useSession();
   const { pool } = useScope();
-  const [isFull, setFull] = useState(false);
+  const [full, setFull] = useParameter('full', 'no');
+  const isFull = full === 'yes';
   const [opened, setOpened] = useState<Receipt>();
   const query = isFull ? { full: true } : {};
   const decisions = useLive(
@@ -33,7 +35,7 @@ export default function DecisionsPage() {
         <Switch
           label="With their whole input"
           checked={isFull}
-          onChange={(event) => setFull(event.currentTarget.checked)}
+          onChange={(event) => setFull(event.currentTarget.checked ? 'yes' : 'no')}
         />
       </Group>
       <LiveData live={decisions} what="the decisions">

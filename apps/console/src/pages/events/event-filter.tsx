@@ -1,4 +1,6 @@
 import { Chip, Group, Switch } from '@mantine/core';
+import { useMemo } from 'react';
+import { useParameter } from '../../address/route';
 import { EVENT_TYPES, type PoolEventType, SELDOM_EVENTS } from '../../live/event-types';
 
 /** Subjects of events. The subject is the first part of a type, such as `round`. */
@@ -9,7 +11,21 @@ export interface EventChoice {
   /** Whether events of each sample, group and server are shown too. */
   isWhole: boolean;
 }
-export const ALL_SELDOM: EventChoice = { subjects: SUBJECTS, isWhole: false };
+
+/** The choice in the address: without a parameter all subjects, and no events of samples, groups and servers. */
+export function useEventChoice(): [choice: EventChoice, set: (choice: EventChoice) => void] {
+  const [given, setGiven] = useParameter('subjects', SUBJECTS.join());
+  const [whole, setWhole] = useParameter('whole', 'no');
+  const choice = useMemo(
+    () => ({ subjects: SUBJECTS.filter((one) => given.split(',').includes(one)), isWhole: whole === 'yes' }),
+    [given, whole],
+  );
+  const set = ({ subjects, isWhole }: EventChoice) => {
+    setGiven(SUBJECTS.filter((one) => subjects.includes(one)).join());
+    setWhole(isWhole ? 'yes' : 'no');
+  };
+  return [choice, set];
+}
 
 function getSubject(type: PoolEventType): string {
   return type.split('.')[0]!;

@@ -2,6 +2,7 @@ import { readData } from '@broomwagon/admin-client';
 import { NumberInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActionButton } from '../../actions/action-button';
+import { StoppedWork } from '../../actions/stopped-work';
 import { plainId } from '../../components/format';
 import type { Server } from '../../live/read-servers';
 import { useSession } from '../../session/session';
@@ -36,7 +37,10 @@ export function DrainAction({ server, onDone }: { server: Server; onDone(): void
       onDone={onDone}
     >
       {!isEnd && (
-        <NumberInput label="Deadline, minutes" min={0} max={10_080} value={minutes} onChange={setMinutes} required />
+        <>
+          <NumberInput label="Deadline, minutes" min={0} max={10_080} value={minutes} onChange={setMinutes} required />
+          <StoppedWork of={{ serverId }} verb="moves" />
+        </>
       )}
     </ActionButton>
   );

@@ -1,14 +1,17 @@
 import { Group, Select, Stack, TextInput } from '@mantine/core';
-import { useMemo, useState } from 'react';
+import { useMemo } from 'react';
 import { LiveData } from '../../components/live-data';
 import { Section } from '../../components/stat';
 import { readServers, type Server } from '../../live/read-servers';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
+import { useParameter } from '../../address/route';
 import { useScope } from '../../shell/scope';
 import { FleetStats } from './fleet-stats';
 import { LoadMap } from './load-map';
 import { PauseAction } from './pause-action';
+import { ServerPanel } from './server-panel';
+import { sortByUrgency, toShownState } from './server-state';
 import { ServerTable } from './server-table';
 import { ServiceReadiness } from './service-readiness';
 
@@ -35,24 +38,32 @@ export default function FleetPage() {
 }
 
 function Servers({ all, onChange }: { all: readonly Server[]; onChange(): void }) {
-  const [text, setText] = useState('');
-  const [state, setState] = useState<string | null>(null);
-  const states = [...new Set(all.map((server) => server.state))].toSorted((one, other) =>
-    one.localeCompare(other, 'en'),
-  );
+  const [text, setText] = useParameter('text', '');
+  const [state, setState] = useParameter('state', '');
+  const [chosen, setChosen] = useParameter('server', '');
+  const sorted = useMemo(() => sortByUrgency(all), [all]);
+  const states = [...new Set(sorted.map(toShownState))];
   const shown = useMemo(() => {
     const wanted = text.trim().toLowerCase();
-    return all.filter(
+    return sorted.filter(
       (server) =>
-        (state === null || server.state === state) &&
+        (state === '' || toShownState(server) === state) &&
         (wanted === '' || `${server.serverId} ${server.endpoint} ${server.model ?? ''}`.toLowerCase().includes(wanted)),
     );
-  }, [all, text, state]);
+  }, [sorted, text, state]);
   return (
     <>
       <Section title="Load">
-        <LoadMap servers={all} />
+        <LoadMap servers={sorted} chosen={chosen} onChoose={setChosen} />
       </Section>
+      {chosen !== '' && (
+        <ServerPanel
+          serverId={chosen}
+          server={all.find(({ serverId }) => serverId === chosen)}
+          onChange={onChange}
+          onClose={() => setChosen('')}
+        />
+      )}
       <Section
         title="Servers"
         aside={
@@ -69,15 +80,15 @@ function Servers({ all, onChange }: { all: readonly Server[]; onChange(): void }
               w={130}
               aria-label="Filter servers by state"
               placeholder="every state"
-              data={states}
-              value={state}
-              onChange={setState}
+              data={[...new Set([...states, ...(state === '' ? [] : [state])])]}
+              value={state === '' ? null : state}
+              onChange={(next) => setState(next ?? '')}
               clearable
             />
           </Group>
         }
       >
-        <ServerTable servers={shown} onChange={onChange} />
+        <ServerTable servers={shown} chosen={chosen} onChoose={setChosen} onChange={onChange} />
       </Section>
     </>
   );

@@ -12,13 +12,20 @@ export function FleetStats({
   servers?: readonly Server[];
   status: Schemas['LoadBalancerStatus'];
 }) {
+  // The numbers of one reply agree with the table below.
+  const ready = servers?.filter(({ state }) => state === 'ready').length;
+  const inflight = servers?.reduce((sum, server) => sum + server.inflight, 0);
   const capacity = servers?.reduce((sum, server) => sum + (server.state === 'ready' ? server.capacity : 0), 0);
   return (
     <Stats>
-      <Stat label="Servers ready" value={count(status.readyServers)} detail={`of ${count(status.servers)}`} />
+      <Stat
+        label="Servers ready"
+        value={count(ready ?? status.readyServers)}
+        detail={`of ${count(servers?.length ?? status.servers)}`}
+      />
       <Stat
         label="Requests in flight"
-        value={count(status.leases)}
+        value={count(inflight ?? status.leases)}
         detail={capacity === undefined ? undefined : `of ${count(capacity)}`}
       />
       <Stat label="Waiting for a server" value={count(status.waiters)} />

@@ -1,89 +1,116 @@
-import { Box, Group, Text, Tooltip } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
-import { type MouseEvent, useEffect, useRef, useState } from 'react';
+import { type CSSProperties, type KeyboardEvent, memo, useState } from 'react';
 import { percent } from '../../components/format';
-import { type Palette, usePalette } from '../../components/palette';
 import type { Server } from '../../live/read-servers';
+import classes from './load-map.module.css';
+import { computeShare, describeState, isBroken, toShownState } from './server-state';
 
 const GAP = 2;
 const MAX_ROWS = 6;
+const BUSY_SHARE = 0.9;
 
-/** Draws a cell for each server, filled from below by the share of capacity in use. */
-export function LoadMap({ servers }: { servers: readonly Server[] }) {
+interface LoadMapProps {
+  /** In the order of the cells. */
+  servers: readonly Server[];
+  /** Id of the server that the page shows. */
+  chosen?: string;
+  onChoose(serverId: string): void;
+}
+
+/** A cell for each server, filled from below by the share of capacity in use. Arrows move between the cells. */
+export function LoadMap({ servers, chosen, onChoose }: LoadMapProps) {
   const { ref: box, width } = useElementSize();
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const palette = usePalette();
-  const [pointed, setPointed] = useState<Server>();
-  const cell = cellSize(servers.length, width);
-  const columns = Math.max(1, Math.floor((width + GAP) / (cell + GAP)));
-  const height = Math.ceil(servers.length / columns) * (cell + GAP);
-  useEffect(() => {
-    const context = canvas.current?.getContext('2d');
-    if (!context) return;
-    const ratio = devicePixelRatio;
-    canvas.current!.width = width * ratio;
-    canvas.current!.height = height * ratio;
-    context.scale(ratio, ratio);
-    for (const [index, server] of servers.entries()) {
-      const x = (index % columns) * (cell + GAP);
-      const y = Math.floor(index / columns) * (cell + GAP);
-      context.fillStyle = palette.track;
-      context.fillRect(x, y, cell, cell);
-      const filled = Math.ceil(cell * computeLoad(server));
-      context.fillStyle = getColor(server, palette);
-      context.fillRect(x, y + cell - filled, cell, filled);
-    }
-  }, [servers, cell, columns, width, height, palette]);
-  const point = (event: MouseEvent) => {
-    const { left, top } = canvas.current!.getBoundingClientRect();
-    const column = Math.floor((event.clientX - left) / (cell + GAP));
-    const row = Math.floor((event.clientY - top) / (cell + GAP));
-    setPointed(column < columns ? servers[row * columns + column] : undefined);
+  const [focused, setFocused] = useState<string>();
+  const size = computeCellSize(servers.length, width);
+  const columns = Math.max(1, Math.floor((width + GAP) / (size + GAP)));
+  const reachable = servers.some(({ serverId }) => serverId === focused) ? focused : servers[0]?.serverId;
+  const move = (event: KeyboardEvent<HTMLDivElement>) => {
+    const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
+    const cells = [...event.currentTarget.children] as HTMLElement[];
+    const at = cells.indexOf(event.target as HTMLElement);
+    const to =
+      event.key === 'Home' ? 0 : event.key === 'End' ? cells.length - 1 : at + (steps[event.key] ?? Number.NaN);
+    if (cells[to] === undefined) return;
+    event.preventDefault();
+    cells[to].focus();
   };
   return (
-    <Box ref={box}>
-      <Tooltip.Floating label={pointed && formatLoad(pointed)} disabled={pointed === undefined}>
-        <canvas
-          ref={canvas}
-          style={{ width: '100%', height, display: 'block' }}
-          role="img"
-          aria-label={`Load of ${servers.length} servers; the table below has the numbers.`}
-          onMouseMove={point}
-          onMouseLeave={() => setPointed(undefined)}
-        />
-      </Tooltip.Floating>
-      <Group gap="md" mt={4}>
-        <Text size="xs" c="dimmed">
-          One cell for each server, filled by its requests in flight. Orange: above 90 % of its capacity. Red: failed,
-          suspect or quarantined. Gray: takes no requests.
-        </Text>
-      </Group>
-    </Box>
+    <>
+      <div
+        ref={box}
+        className={classes.map}
+        style={{ '--cell': `${size}px` } as CSSProperties}
+        role="group"
+        aria-label={`Load of ${servers.length} servers, those that need help first`}
+        onKeyDown={move}
+        onFocus={(event) => setFocused((event.target as HTMLElement).dataset.server)}
+      >
+        {servers.map((server) => (
+          <Cell
+            key={server.serverId}
+            serverId={server.serverId}
+            state={toShownState(server)}
+            mark={describeState(server).mark}
+            load={percent(computeShare(server))}
+            isBroken={isBroken(server)}
+            isBusy={computeShare(server) > BUSY_SHARE}
+            isChosen={server.serverId === chosen}
+            isReachable={server.serverId === reachable}
+            onChoose={onChoose}
+          />
+        ))}
+      </div>
+      <Text size="xs" c="dimmed" mt={4}>
+        A cell for each server, filled by its requests in flight. Orange: above 90 % of its capacity. × failed, ?
+        suspect, ! quarantined, hung or with other weights, … pending, ↓ draining, – cordoned. A cell leads to its
+        server.
+      </Text>
+    </>
   );
 }
 
-/** Largest size of cells at which all servers fit into a few rows. */
-function cellSize(servers: number, width: number): number {
-  for (let cell = 40; cell > 8; cell -= 2) {
-    if (Math.ceil(servers / Math.max(1, Math.floor((width + GAP) / (cell + GAP)))) <= MAX_ROWS) return cell;
+interface CellProps {
+  serverId: string;
+  state: string;
+  mark: string;
+  load: string;
+  isBroken: boolean;
+  isBusy: boolean;
+  isChosen: boolean;
+  /** The cell that Tab reaches; arrows reach the others. */
+  isReachable: boolean;
+  onChoose(serverId: string): void;
+}
+
+/** Only cells with a change are drawn again, since a pool may have a thousand. */
+const Cell = memo(function Cell(props: CellProps) {
+  const { serverId, state, mark, load, isBusy, isChosen, isReachable, onChoose } = props;
+  const text = `${serverId}: ${state}, ${load} of its capacity`;
+  return (
+    <button
+      type="button"
+      className={classes.cell}
+      style={{ '--load': load } as CSSProperties}
+      data-server={serverId}
+      data-state={state}
+      data-busy={isBusy || undefined}
+      data-broken={props.isBroken || undefined}
+      aria-label={text}
+      aria-pressed={isChosen}
+      title={text}
+      tabIndex={isReachable ? 0 : -1}
+      onClick={() => onChoose(serverId)}
+    >
+      {mark}
+    </button>
+  );
+});
+
+/** Largest size of cells at which all servers fit into a few rows, pixels. A finger needs 24. */
+function computeCellSize(servers: number, width: number): number {
+  for (let size = 40; size > 12; size -= 2) {
+    if (Math.ceil(servers / Math.max(1, Math.floor((width + GAP) / (size + GAP)))) <= MAX_ROWS) return size;
   }
-  return 8;
-}
-
-function computeLoad({ state, inflight, capacity }: Server): number {
-  if (BROKEN.has(state)) return 1;
-  return Math.min(1, inflight / Math.max(1, capacity));
-}
-
-const BROKEN = new Set<Server['state']>(['failed', 'suspect', 'quarantined']);
-
-function getColor(server: Server, palette: Palette): string {
-  if (BROKEN.has(server.state)) return palette.bad;
-  if (server.state !== 'ready') return palette.text;
-  return computeLoad(server) > 0.9 ? palette.warn : palette.bar;
-}
-
-function formatLoad(server: Server): string {
-  const { serverId, state, inflight, capacity } = server;
-  return `${serverId}: ${state}, ${inflight} of ${capacity} (${percent(inflight / Math.max(1, capacity))})`;
+  return 12;
 }

@@ -1,11 +1,12 @@
-import { Badge, Group, Text, Box } from '@mantine/core';
+import { Anchor, Badge, Group, Text, Box } from '@mantine/core';
 import { useMemo } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
 import { duration, percent } from '../../components/format';
 import type { Server } from '../../live/read-servers';
 import { DrainAction } from './drain-action';
+import { describeState, isBroken, toShownState } from './server-state';
 
-const COLORS: Partial<Record<Server['state'], string>> = {
+const COLORS: Partial<Record<ReturnType<typeof toShownState>, string>> = {
   ready: 'green',
   pending: 'blue',
   draining: 'orange',
@@ -13,33 +14,49 @@ const COLORS: Partial<Record<Server['state'], string>> = {
   suspect: 'red',
   failed: 'red',
   quarantined: 'red',
+  hung: 'red',
 };
 
 interface ServerTableProps {
   servers: readonly Server[];
+  /** Id of the server that the page shows. */
+  chosen: string;
+  onChoose(serverId: string): void;
   onChange(): void;
 }
 
-export function ServerTable({ servers, onChange }: ServerTableProps) {
+export function ServerTable({ servers, chosen, onChoose, onChange }: ServerTableProps) {
   const columns = useMemo<Column<Server>[]>(
     () => [
       {
         title: 'Server',
         cell: (server) => (
-          <Text span size="sm" title={server.endpoint}>
+          <Anchor component="button" size="sm" title={server.endpoint} onClick={() => onChoose(server.serverId)}>
             {server.serverId}
-          </Text>
+          </Anchor>
         ),
         value: (server) => server.serverId,
       },
       {
         title: 'State',
         cell: (server) => (
-          <Badge variant="light" size="sm" color={COLORS[server.state] ?? 'gray'}>
-            {server.state}
+          <Badge variant="light" size="sm" miw="max-content" color={COLORS[toShownState(server)] ?? 'gray'}>
+            {toShownState(server)}
           </Badge>
         ),
-        value: (server) => server.state,
+        value: toShownState,
+      },
+      {
+        title: 'Reason and next step',
+        value: (server) => (isBroken(server) ? describeState(server).next : undefined),
+        cell: (server) =>
+          isBroken(server) ? (
+            <Text size="xs" truncate maw={320} title={`${describeState(server).reason} ${describeState(server).next}`}>
+              {describeState(server).next}
+            </Text>
+          ) : (
+            '–'
+          ),
       },
       {
         title: 'In flight',
@@ -81,7 +98,7 @@ export function ServerTable({ servers, onChange }: ServerTableProps) {
         ),
       },
     ],
-    [onChange],
+    [onChange, onChoose],
   );
   return (
     <DataTable
@@ -89,6 +106,7 @@ export function ServerTable({ servers, onChange }: ServerTableProps) {
       columns={columns}
       rows={servers}
       toKey={(server) => server.serverId}
+      marked={chosen}
       empty="No server matches."
     />
   );

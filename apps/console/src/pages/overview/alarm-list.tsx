@@ -2,7 +2,7 @@ import type { Schemas } from '@broomwagon/admin-client';
 import { Alert, Anchor, Badge, Group, Paper, Stack, Text } from '@mantine/core';
 import { dateTime, duration } from '../../components/format';
 import { useNow } from '../../components/use-now';
-import { buildHref } from '../../shell/route';
+import { buildHref } from '../../address/route';
 import { PauseAction } from '../fleet/pause-action';
 
 type Alarm = Schemas['OverviewAlarm'];

@@ -2,7 +2,7 @@ import type { Schemas } from '@broomwagon/admin-client';
 import { Anchor, Text } from '@mantine/core';
 import { type Column, DataTable } from '../../components/data-table';
 import { count, duration } from '../../components/format';
-import { buildHref } from '../../shell/route';
+import { buildHref } from '../../address/route';
 import { formatUnread, type Overview } from './format-unread';
 
 type Round = Schemas['OpenRound'];

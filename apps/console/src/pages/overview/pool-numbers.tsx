@@ -1,7 +1,7 @@
 import { Anchor, Group, Text } from '@mantine/core';
 import { bytes, count, percent } from '../../components/format';
 import { Stat, Stats } from '../../components/stat';
-import { buildHref } from '../../shell/route';
+import { buildHref } from '../../address/route';
 import { PauseAction } from '../fleet/pause-action';
 import { formatUnread, type Overview } from './format-unread';
 
@@ -29,7 +29,7 @@ export function PoolNumbers({ overview, onDone }: { overview: Overview; onDone()
         />
         <Stat label="Memory of Redis" {...formatMemory(redis, overview)} />
       </Stats>
-      <PauseAction onDone={onDone} />
+      {paused === false && <PauseAction onDone={onDone} />}
     </Group>
   );
 }

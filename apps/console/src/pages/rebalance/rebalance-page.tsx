@@ -8,7 +8,7 @@ import { LiveData } from '../../components/live-data';
 import { Section, Stat, Stats } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
-import { setParameters, useRoute } from '../../shell/route';
+import { setParameters, useRoute } from '../../address/route';
 import { useScope } from '../../shell/scope';
 import { MOVE_COLUMNS } from './move-columns';
 

@@ -2,7 +2,8 @@ import { readData } from '@broomwagon/admin-client';
 import { Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActionButton } from '../../actions/action-button';
-import { plainId } from '../../components/format';
+import { StoppedWork } from '../../actions/stopped-work';
+import { compact, plainId } from '../../components/format';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
 
@@ -67,6 +68,8 @@ export function AbortAction({ job, roundId, onDone }: { job: string; roundId: st
           required
         />
       )}
+      {target === 'roundId' && <StoppedWork of={{ job, roundId }} verb="stops" />}
+      {target === 'serverId' && id !== '' && <StoppedWork of={{ serverId: id }} verb="stops" />}
       <TextInput
         label="Reason"
         value={reason}
@@ -77,13 +80,19 @@ export function AbortAction({ job, roundId, onDone }: { job: string; roundId: st
   );
 }
 
-export function AbortRequestAction({ requestId, onDone }: { requestId: string; onDone(): void }) {
+interface AbortRequestActionProps {
+  requestId: string;
+  tokens: number;
+  onDone(): void;
+}
+
+export function AbortRequestAction({ requestId, tokens, onDone }: AbortRequestActionProps) {
   const abort = useAbort();
   return (
     <ActionButton
       label="Abort"
       title={`Abort ${plainId(requestId)}?`}
-      about="Its engine stops at once. Its group is dropped, unless the round allows it to continue with fewer samples."
+      about={`This stops 1 request, ${compact(tokens)} tokens. Its engine stops at once. Its group is dropped, unless the round allows it to continue with fewer samples.`}
       isDangerous
       run={(key) => abort(key, { requestIds: [requestId] }, '')}
       onDone={onDone}

@@ -6,9 +6,9 @@ import { compact } from '../../components/format';
 /** Distances of ticks, in quarters of a doubling. Ticks are at whole doublings: 1, 2, 4 or 8 tokens. */
 const DOUBLINGS = [4, 8, 16, 32];
 
-/** A chart of samples by length. A running sample counts with its tokens so far. */
+/** A chart of samples by length. Samples that run are not counted. */
 export function LengthChart({ lengths }: { lengths: readonly Schemas['LengthRange'][] }) {
-  if (lengths.length === 0) return <Text c="dimmed">No sample has tokens yet.</Text>;
+  if (lengths.length === 0) return <Text c="dimmed">No sample has ended or was cut yet.</Text>;
   // The axis has quarters of a doubling, so that short and long samples are both visible.
   const x = lengths.map(({ fromTokens }) => Math.round(Math.log2(Math.max(1, fromTokens)) * 4));
   return (
@@ -17,7 +17,7 @@ export function LengthChart({ lengths }: { lengths: readonly Schemas['LengthRang
       x={x}
       lines={[
         {
-          label: 'all, with those that run or were cut',
+          label: 'all, with those that were cut',
           values: lengths.map(({ finished, unfinished }) => finished + unfinished),
           color: 'soft',
           isBar: true,
@@ -27,6 +27,7 @@ export function LengthChart({ lengths }: { lengths: readonly Schemas['LengthRang
       formatX={(quarter) => compact(2 ** (quarter / 4))}
       stepsX={DOUBLINGS}
       formatY={compact}
+      isCount
     />
   );
 }

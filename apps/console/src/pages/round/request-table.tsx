@@ -1,11 +1,12 @@
 import { readData, type Schemas } from '@broomwagon/admin-client';
 import { Select, Stack, Text } from '@mantine/core';
-import { useMemo, useState } from 'react';
+import { useMemo } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
 import { count, duration } from '../../components/format';
 import { LiveData } from '../../components/live-data';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
+import { useParameter } from '../../address/route';
 import { useScope } from '../../shell/scope';
 import { AbortRequestAction } from './abort-action';
 
@@ -16,7 +17,8 @@ const STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished'] as con
 export function RequestTable({ job, roundId }: { job: string; roundId: string }) {
   const { client } = useSession();
   const { pool } = useScope();
-  const [state, setState] = useState<(typeof STATES)[number]>('running');
+  const [given, setState] = useParameter('state', 'running');
+  const state = STATES.find((one) => one === given) ?? 'running';
   const query = { job, roundId, state };
   const requests = useLive(
     `${pool}/${job}/${roundId}/${state}`,
@@ -34,7 +36,9 @@ export function RequestTable({ job, roundId }: { job: string; roundId: string })
       { title: 'Failures', value: ({ failures }) => failures, align: 'right' },
       {
         title: 'Actions',
-        cell: ({ requestId }) => <AbortRequestAction requestId={requestId} onDone={refresh} />,
+        cell: ({ requestId, tokenCount }) => (
+          <AbortRequestAction requestId={requestId} tokens={tokenCount} onDone={refresh} />
+        ),
       },
     ],
     [refresh],
@@ -48,7 +52,7 @@ export function RequestTable({ job, roundId }: { job: string; roundId: string })
         data={STATES}
         value={state}
         allowDeselect={false}
-        onChange={(next) => setState(next as (typeof STATES)[number])}
+        onChange={(next) => setState(next!)}
       />
       <LiveData live={requests} what="the requests">
         {(value) => (

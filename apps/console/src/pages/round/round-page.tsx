@@ -7,10 +7,11 @@ import { nowMs } from '../../live/server-clock';
 import { useLive } from '../../live/use-live';
 import { useRounds } from '../use-rounds';
 import { useSession } from '../../session/session';
-import { setParameters, useRoute } from '../../shell/route';
+import { setParameters, useRoute } from '../../address/route';
 import { useJob } from '../../shell/scope';
 import { AbortAction } from './abort-action';
 import { LengthChart } from './length-chart';
+import { PastRounds } from './past-rounds';
 import { RequestStates } from './request-states';
 import { RequestTable } from './request-table';
 import { RoundProgress } from './round-progress';
@@ -68,7 +69,7 @@ export default function RoundPage() {
             <>
               <RoundProgress round={value.round} rounds={rounds.value} nowMs={value.atMs} />
               <RoundStats round={value.round} />
-              <Section title="Lengths of the samples so far">
+              <Section title="Lengths of the samples that ended or were cut">
                 <LengthChart lengths={value.ledger.summary.lengths} />
               </Section>
               <Section title="Requests of the job by state">
@@ -81,6 +82,9 @@ export default function RoundPage() {
           )}
         </LiveData>
       )}
+      <Section title="All rounds">
+        <PastRounds roundId={roundId} />
+      </Section>
     </Stack>
   );
 }

@@ -1,6 +1,6 @@
 import { Anchor, Code, Table, Text } from '@mantine/core';
 import { Fragment, type ReactNode } from 'react';
-import { buildHref } from '../../shell/route';
+import { buildHref } from '../../address/route';
 
 /** Shows the part of Markdown that the runbooks use: paragraphs, tables, numbered lists, code and links. */
 export function Markdown({ text }: { text: string }) {
@@ -63,7 +63,7 @@ function renderInline(text: string): ReactNode[] {
     const [, label, target] = /^\[([^\]]+)\]\(([^)]+)\)$/.exec(part) ?? [undefined, part, ''];
     if (target!.startsWith('#')) {
       return (
-        <Anchor key={index} href={buildHref('runbooks', { name: target!.slice(1) })} inherit>
+        <Anchor key={index} href={buildHref('runbooks', { name: target!.slice(1) })} inherit underline="always">
           {label}
         </Anchor>
       );

@@ -1,7 +1,7 @@
 import { Anchor, Stack, Text } from '@mantine/core';
 import text from '../../../../../docs/operations/alerts.md?raw';
 import { Section } from '../../components/stat';
-import { buildHref, useRoute } from '../../shell/route';
+import { buildHref, useRoute } from '../../address/route';
 import { Markdown } from './markdown';
 import { splitSections } from './sections';
 

@@ -18,7 +18,7 @@ import { Section } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useRounds } from '../use-rounds';
 import { useSession } from '../../session/session';
-import { setParameters, useRoute } from '../../shell/route';
+import { setParameters, useParameter, useRoute } from '../../address/route';
 import { useJob } from '../../shell/scope';
 import { type Phase, PHASES, type RoundHistory } from './bars';
 import { HEIGHTS, type Inks, INKS, paint, type Scene } from './draw';
@@ -89,7 +89,8 @@ export default function TimelinePage() {
 }
 
 function Timeline({ history, name }: { history: RoundHistory; name: string }) {
-  const [order, setOrder] = useState<Order>('server');
+  const [given, setOrder] = useParameter('order', 'server');
+  const order: Order = given === 'end' ? 'end' : 'server';
   const [chosen, setChosen] = useState<View>();
   const inks = INKS[useComputedColorScheme('light')];
   const layout = useMemo(() => layOut(history, order), [history, order]);
@@ -133,7 +134,7 @@ function Timeline({ history, name }: { history: RoundHistory; name: string }) {
                 { value: 'end', label: 'by end' },
               ]}
               onChange={(next) => {
-                setOrder(next as Order);
+                setOrder(next);
                 setChosen(undefined);
               }}
             />

@@ -1,4 +1,4 @@
-import { useMemo, useSyncExternalStore } from 'react';
+import { useCallback, useMemo, useSyncExternalStore } from 'react';
 
 /** The address `#/<page>?<parameters>`. Pool and job are parameters, so that a link shows the same pool and job. */
 export interface Route {
@@ -31,6 +31,24 @@ export function buildHref(page: string, changes: Record<string, string | undefin
 export function setParameters(changes: Record<string, string | undefined>): void {
   const { page, parameters } = parseRoute(location.hash);
   location.hash = buildHash(page, parameters, changes);
+}
+
+/**
+ * A parameter of the address with its default, which the address leaves out. A change replaces the entry in the history
+ * of the browser, so that each letter of a filter is no step back.
+ */
+export function useParameter(name: string, fallback: string): [value: string, set: (next: string) => void] {
+  const given = useRoute().parameters.get(name);
+  const set = useCallback(
+    (next: string) => {
+      const { page, parameters } = parseRoute(location.hash);
+      const changes = { [name]: next === fallback ? undefined : next };
+      history.replaceState(null, '', buildHash(page, parameters, changes));
+      dispatchEvent(new HashChangeEvent('hashchange'));
+    },
+    [name, fallback],
+  );
+  return [given ?? fallback, set];
 }
 
 function buildHash(page: string, parameters: URLSearchParams, changes: Record<string, string | undefined>): string {

@@ -1,0 +1,43 @@
+import { readData, type Schemas } from '@broomwagon/admin-client';
+import { Text } from '@mantine/core';
+import { LiveData } from '../components/live-data';
+import { compact, count } from '../components/format';
+import { useLive } from '../live/use-live';
+import { useSession } from '../session/session';
+import { useScope } from '../shell/scope';
+
+interface StoppedWorkProps {
+  /** The requests that the action stops. */
+  of: { serverId?: string; job?: string; roundId?: string };
+  /** What happens to the requests. */
+  verb: 'stops' | 'interrupts' | 'moves';
+}
+
+/** Says in numbers what an action stops. Read when its dialog opens. */
+export function StoppedWork({ of, verb }: StoppedWorkProps) {
+  const { client } = useSession();
+  const { pool } = useScope();
+  const totals = useLive(`${pool}/totals/${JSON.stringify(of)}`, (signal) =>
+    readData(client.GET('/api/v1/pools/{pool}/request-totals', { params: { path: { pool }, query: of }, signal })),
+  );
+  return (
+    <LiveData live={totals} what="the requests that this stops">
+      {(value) => (
+        <Text size="sm" fw={600} data-effect>
+          {formatTotals(value, verb)}
+        </Text>
+      )}
+    </LiveData>
+  );
+}
+
+function formatTotals(
+  { requests, tokens, withoutTokens, isPartial }: Schemas['RequestTotalsReply'],
+  verb: string,
+): string {
+  const does = verb === 'moves' ? 'At the deadline this moves at most' : `This ${verb}`;
+  if (requests === 0) return verb === 'moves' ? 'No request runs on it.' : `This ${verb} no request.`;
+  const plural = requests === 1 ? 'request' : 'requests';
+  const others = withoutTokens === 0 ? '' : `, not counting the tokens of ${count(withoutTokens)} calls without a job`;
+  return `${does} ${isPartial ? 'more than ' : ''}${count(requests)} ${plural}, ${compact(tokens)} tokens${others}.`;
+}
