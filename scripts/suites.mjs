@@ -32,8 +32,16 @@ export const SUITES = [
   {
     name: 'clients',
     script: 'test:clients',
-    minutes: 5,
-    paths: ['apps/gateway/', 'libs/generation/', 'libs/engines/', 'test/clients/', 'scripts/test-clients.mjs'],
+    minutes: 18,
+    paths: [
+      'apps/gateway/',
+      'apps/admin-api/',
+      'docs/protocol/openapi.json',
+      'libs/generation/',
+      'libs/engines/',
+      'test/clients/',
+      'scripts/test-clients.mjs',
+    ],
   },
   {
     name: 'python',

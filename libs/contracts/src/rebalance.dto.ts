@@ -82,7 +82,7 @@ export class ConfigureRebalanceRequest {
   /** Policy that plans moves. */
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
   /** Batch sizes for which the engines have captured graphs; strictly descending. */
-  @IsOptional() @IsList(64) @IsCounter(1, { each: true }) tiers?: Integer[];
+  @IsOptional() @IsList(64, 1) @IsCounter(1, { each: true }) tiers?: Integer[];
   /** A decode step takes `stepBaseSeconds` + `stepPerSequenceSeconds` x tier. */
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepBaseSeconds?: number;
   /** Time of a decode step for each sequence of its tier, seconds. */
@@ -152,7 +152,7 @@ export class PlanRebalanceRequest extends PlanRequest {
   /** Policy of this plan; default: the policy of the settings. */
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
   /** Batch tiers of this plan, strictly descending; default: the tiers of the settings. */
-  @IsOptional() @IsList(64) @IsCounter(1, { each: true }) tiers?: Integer[];
+  @IsOptional() @IsList(64, 1) @IsCounter(1, { each: true }) tiers?: Integer[];
 }
 
 /** A requested move, with either `requestId` or `leaseId`. */

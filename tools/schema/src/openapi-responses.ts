@@ -28,7 +28,7 @@ interface Refusal {
   about: string;
   headers?: readonly string[];
   /** Whether the operation of a route can be refused with this status. */
-  isOf: (route: Route) => boolean;
+  isOf: (route: Route, fields: readonly string[]) => boolean;
 }
 const always = (): boolean => true;
 const isChange = ({ method }: Route): boolean => method !== 'GET';
@@ -41,7 +41,11 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   401: { about: 'There is no valid token.', headers: ['WWW-Authenticate'], isOf: always },
   403: { about: 'The token does not allow this operation, or this pool.', isOf: always },
   404: { about: 'What the path or a field names does not exist.', isOf: ({ path }) => path.includes('{') },
-  409: { about: 'The present state does not allow the change; some repeats succeed.', isOf: isChange },
+  409: {
+    about:
+      'The present state does not allow the change, some repeats succeed; or Redis has lost changes since `stamp`.',
+    isOf: (route, fields) => isChange(route) || fields.includes('stamp'),
+  },
   412: {
     about: 'The configuration has another version than `If-Match`.',
     isOf: (route) => isChange(route) && route.versionField !== undefined,
@@ -72,8 +76,16 @@ export function refusalComponents(): Record<string, Json> {
   );
 }
 
-/** Every response of a route, by status. */
-export function buildResponses(route: Route, content: Json, hasCursor: boolean): Record<string, Json> {
+/**
+ * Every response of a route, by status.
+ * @param fields fields that a caller may give
+ */
+export function buildResponses(
+  route: Route,
+  fields: readonly string[],
+  content: Json,
+  hasCursor: boolean,
+): Record<string, Json> {
   const { method, versionField, creates, isSecret } = route;
   const headers = [
     'X-Request-Id',
@@ -81,7 +93,7 @@ export function buildResponses(route: Route, content: Json, hasCursor: boolean):
     ...(method === 'GET' && hasCursor ? ['Link'] : []),
     ...(isChange(route) && isSecret !== true ? ['Idempotency-Replayed'] : []),
   ];
-  const refusals = Object.entries(REFUSALS).filter(([, { isOf }]) => isOf(route));
+  const refusals = Object.entries(REFUSALS).filter(([, { isOf }]) => isOf(route, fields));
   return {
     ...(creates?.isAlwaysNew ? {} : { 200: { description: 'The reply.', headers: refer(headers), content } }),
     ...(creates === undefined

@@ -68,7 +68,8 @@ export function openApiDocument(root: string): Json {
       description:
         'For operators, the console and scripts. Every operation is that of the protocol over NATS with the same ' +
         'fields. An unknown field of a request is refused; a later version may add fields to replies. An id in a path ' +
-        'may be written in base64url behind `base64url:`, which no proxy changes. Errors have the form of RFC 9457.',
+        'may be written in base64url behind `base64url:`, which no proxy changes. A field that is null counts as absent. ' +
+        'Errors have the form of RFC 9457.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
@@ -137,6 +138,7 @@ function buildOperation(route: Route, schemas: Components, replyType: string): J
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema: body } } } }),
     responses: buildResponses(
       route,
+      open,
       {
         [getContentType(route)]: {
           schema: isExport ? getEntrySchema(schemas[replyType]!) : { $ref: COMPONENTS + replyType },
