@@ -406,6 +406,13 @@ describe('tokens', () => {
     expect(others).toEqual([]);
     expect(await new CredentialStore(redis, prefix).find(first!.token)).toMatchObject({ role: 'admin' });
     expect(await new CredentialStore(redis, prefix).createFirst()).toBeUndefined();
+    expect(first!.expiresAtMs).toBe(first!.createdAtMs + 86_400_000);
+
+    const key = `${prefix}:credentials`;
+    const stored = JSON.parse((await redis.hget(key, first!.tokenId))!) as object;
+    await redis.hset(key, first!.tokenId, JSON.stringify({ ...stored, expiresAtMs: 1 }));
+    const next = await Promise.all(Array.from({ length: 8 }, () => new CredentialStore(redis, prefix).createFirst()));
+    expect(next.filter((one) => one !== undefined)).toHaveLength(1);
     redis.disconnect();
     await flushPrefix(testRedisUrl(), `${prefix}:`);
   });

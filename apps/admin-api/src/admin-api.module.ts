@@ -71,7 +71,7 @@ export class AdminApiModule implements OnApplicationBootstrap {
     if (this.config.adminTokenSha256.length > 0) return;
     const first = await this.credentials.createFirst();
     if (first === undefined) return;
-    new Logger(AdminApiModule.name).warn('There was no token: a token with the role admin is printed on stdout');
-    process.stdout.write(`Admin token (shown only once): ${first.token}\n`);
+    new Logger(AdminApiModule.name).warn('No token was valid: a token with the role admin is printed on stdout');
+    process.stdout.write(`Admin token (shown only once, valid for a day): ${first.token}\n`);
   }
 }

@@ -10,8 +10,11 @@ interface StoredToken extends TokenStatus {
 }
 
 const TOKEN = /^bw_([0-9a-f]{16})_[\w-]{43}$/;
-/** Id of the token that is created when no token exists. */
-const FIRST_ID = '0'.repeat(16);
+/** Ids of the tokens that are created when no token is valid: numbers from 0 on. */
+const FIRST_ID = /^0{8}/;
+const ID_DIGITS = 16;
+/** Validity of such a token, milliseconds: time to create tokens for people and programs. */
+const FIRST_EXPIRES_IN_MS = 86_400_000;
 
 /**
  * Bearer tokens of people and programs, `bw_<tokenId>_<256 random bits>`, in one hash of Redis by token id. A field of
@@ -37,14 +40,20 @@ export class CredentialStore {
   }
 
   /**
-   * Creates an admin token if there is no token. When several replicas start at the same time, one of them creates it.
-   * @returns the token; undefined if there is one already, or another replica creates it
+   * Creates an admin token that is valid for a day, if no token is valid. When several replicas start at the same time,
+   * one of them creates it.
+   * @returns the token; undefined if there is a valid one already, or another replica creates it
    * @throws BroomwagonError UNAVAILABLE
    */
   async createFirst(): Promise<CreateTokenReply | undefined> {
-    if ((await awaitAnswer(this.redis.hlen(this.key))) > 0) return undefined;
-    const { token, stored } = newToken(FIRST_ID, { name: 'first-start', role: 'admin' });
-    const isMade = await awaitAnswer(this.redis.hsetnx(this.key, FIRST_ID, JSON.stringify(stored)));
+    const all = await this.all();
+    if (all.some((one) => !isExpired(one))) return undefined;
+    // All replicas find the same expired tokens, and so the same next id.
+    const used = all.flatMap(({ tokenId }) => (FIRST_ID.test(tokenId) ? [Number.parseInt(tokenId, 16)] : []));
+    const id = (Math.max(-1, ...used) + 1).toString(16).padStart(ID_DIGITS, '0');
+    const request = { name: 'first-start', role: 'admin', expiresInMs: FIRST_EXPIRES_IN_MS } as const;
+    const { token, stored } = newToken(id, request);
+    const isMade = await awaitAnswer(this.redis.hsetnx(this.key, id, JSON.stringify(stored)));
     return isMade === 1 ? { ...withoutHash(stored), token } : undefined;
   }
 

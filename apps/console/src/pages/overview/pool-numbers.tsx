@@ -8,7 +8,7 @@ import { formatUnread, type Overview } from './format-unread';
 /** Servers by state, work in flight, and the memory of Redis. A number that is not known is a dash with its reason. */
 export function PoolNumbers({ overview, onDone }: { overview: Overview; onDone(): void }) {
   const { leases, waiters, workers, paused, redis, serversByState } = overview;
-  const ofPool = (value: number | undefined) =>
+  const formatTotal = (value: number | undefined) =>
     value === undefined ? { value: '–', detail: formatUnread(overview, 'pool') } : { value: count(value) };
   return (
     <Group justify="space-between" align="flex-end">
@@ -18,9 +18,9 @@ export function PoolNumbers({ overview, onDone }: { overview: Overview; onDone()
         ) : (
           <ServerStates states={serversByState} />
         )}
-        <Stat label="Requests in flight" {...ofPool(leases)} />
-        <Stat label="Waiting for a server" {...ofPool(waiters)} />
-        <Stat label="Workers" {...ofPool(workers)} />
+        <Stat label="Requests in flight" {...formatTotal(leases)} />
+        <Stat label="Waiting for a server" {...formatTotal(waiters)} />
+        <Stat label="Workers" {...formatTotal(workers)} />
         <Stat
           label="Pool"
           {...(paused === undefined
