@@ -1,7 +1,7 @@
 -- Admission of sessions at turn boundaries, by KV memory (`sessionAdmission`). A turn of a resident session never waits
 -- for memory. Paused sessions come next, in the order in which their turns began to wait; one that has waited for
--- `pausedSessionWaitMs` is placed whatever the memory. New sessions come last. libs/policies/src/sessions has the same
--- rules in TypeScript.
+-- `pausedSessionWaitMs` is placed whatever the memory. New sessions come last. lab/models/src/sessions has the same
+-- rules in TypeScript; a differential test compares both.
 local Admission = {}
 
 Admission.PAUSED_LANE = '@paused'
