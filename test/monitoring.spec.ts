@@ -1,14 +1,17 @@
 import { execFile, type ExecFileException, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isBroomwagonError, LIMITS, type RequestOf } from '@broomwagon/contracts';
 import { findPrometheus, freePort } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { dataSet } from './system/data-set';
+import { post } from './system/gateway';
 import { TestSystem } from './system/test-system';
 
 const RULES = 'deploy/prometheus/alerts.yaml';
 const rules = readFileSync(RULES, 'utf8');
 const alertNames = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name!);
+const recordCount = [...rules.matchAll(/- \{? ?record: /g)].length;
 const dashboards = readdirSync('deploy/grafana')
   .filter((file) => file.endsWith('.json'))
   .map((file) => readFileSync(join('deploy/grafana', file), 'utf8'));
@@ -31,6 +34,7 @@ const LABELS = new Set(
     'reason',
     'result',
     'route',
+    'server',
     'state',
     'status',
     'subject',
@@ -69,7 +73,8 @@ describe('metrics, dashboards and alerts', () => {
   beforeAll(async () => {
     system = await TestSystem.start({ balancers: 2 });
     await system.startApp('admin-api', 'admin-api-1');
-    await system.startApp('gateway', 'gateway-1', { API_KEYS: 'off' });
+    // Without a ready server the gateway answers 503 soon.
+    await system.startApp('gateway', 'gateway-1', { API_KEYS: 'off', NO_SERVER_DEADLINE_MS: '500' });
     const names = ['load-balancer-1', 'trainer-coordinator-1', 'worker-1', 'admin-api-1', 'gateway-1'];
     for (const name of names) pages.set(name, await system.metrics(name));
   });
@@ -119,7 +124,10 @@ describe('metrics, dashboards and alerts', () => {
       ...dashboards.flatMap((text) => [...text.replaceAll('\\"', '"').matchAll(/"expr": "(.+)",\n/g)]),
     ].map(([, expression]) => expression!);
     // A metric without a series at the start shows no labels.
-    const known = expressions.filter((text) => metricsIn(text).every((name) => labelsOf.has(name)));
+    // Recorded series have labels of their own.
+    const known = expressions.filter(
+      (text) => metricsIn(text).length > 0 && metricsIn(text).every((name) => labelsOf.has(name)),
+    );
     expect(known.length).toBeGreaterThan(30);
     for (const text of known) {
       const labels = new Set(['job', 'instance', ...metricsIn(text).flatMap((name) => [...labelsOf.get(name)!])]);
@@ -143,6 +151,22 @@ describe('metrics, dashboards and alerts', () => {
       ),
     ];
     expect([...new Set(tested.map(([, name]) => name))].toSorted()).toEqual(alertNames.toSorted());
+  });
+
+  it('describes every panel of the dashboard, and links only runbooks that exist', () => {
+    interface Panel {
+      type: string;
+      title: string;
+      description?: string;
+      links?: { url: string }[];
+    }
+    const panels = dashboards.flatMap((text) => (JSON.parse(text) as { panels: Panel[] }).panels);
+    const charts = panels.filter(({ type }) => type !== 'row');
+    expect(charts.filter(({ description }) => !description).map(({ title }) => title)).toEqual([]);
+    const anchors = charts.flatMap(({ links = [] }) => links.map(({ url }) => url.split('#')[1]));
+    const known = new Set([undefined, ...alertNames.map((name) => name.toLowerCase())]);
+    expect(anchors.length).toBeGreaterThan(20);
+    expect(anchors.filter((anchor) => !known.has(anchor))).toEqual([]);
   });
 
   it('names only commands that exist in runbooks', () => {
@@ -171,7 +195,7 @@ describe('metrics, dashboards and alerts', () => {
         promtool(['check', 'config', 'deploy/prometheus/prometheus.yaml']),
         promtool(['test', 'rules', 'deploy/prometheus/alerts.test.yaml']),
       ]);
-      expect(checked).toContain(`SUCCESS: ${alertNames.length} rules found`);
+      expect(checked).toContain(`SUCCESS: ${alertNames.length + recordCount} rules found`);
       expect([config, tests]).toEqual([expect.stringContaining('SUCCESS'), expect.stringContaining('SUCCESS')]);
     });
 
@@ -186,15 +210,7 @@ describe('metrics, dashboards and alerts', () => {
     it('fires alerts when services die and servers are cordoned', async () => {
       const services = ['load-balancer-1', 'load-balancer-2', 'trainer-coordinator-1', 'worker-1', 'worker-2'];
       const url = await startPrometheus(services);
-      const firing = async (): Promise<string[]> => {
-        const { data } = (await (await fetch(`${url}/api/v1/alerts`)).json()) as {
-          data: { alerts: { labels: { alertname: string }; state: string }[] };
-        };
-        return data.alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname);
-      };
-      const scraped = async (): Promise<unknown> =>
-        ((await (await fetch(`${url}/api/v1/query?query=count(up==1)`)).json()) as never)['data']['result'];
-      await expect.poll(scraped).toMatchObject([{ value: [expect.anything(), String(services.length)] }]);
+      const firing = async () => (await listFiring(url)).map(({ alertname }) => alertname);
       // A service counts as missing until it was scraped and the rules were evaluated again.
       await expect.poll(firing).toEqual([]);
 
@@ -209,7 +225,45 @@ describe('metrics, dashboards and alerts', () => {
       await granted;
       await expect.poll(firing).not.toContain('BroomwagonNoReadyServer');
     });
+
+    it('fires alerts when a server never answers, a round stands still and a gateway refuses requests', async () => {
+      const pool = system.pool;
+      const url = await startPrometheus(['load-balancer-1', 'trainer-coordinator-1', 'worker-2', 'gateway-1']);
+      const dead = { dialect: 'vllm', model: 'm', instanceId: 'first', maxInflight: 16, weightVersion: 0 } as const;
+      const endpoint = `http://127.0.0.1:${await freePort()}`;
+      await system.call('server.register', { serverId: 'dead', endpoint, ...dead });
+      const alert = (alertname: string, labels: object) =>
+        expect.objectContaining({ alertname: `Broomwagon${alertname}`, pool, ...labels }) as unknown;
+      await expect.poll(() => listFiring(url)).toContainEqual(alert('ServerNotReady', { server: 'dead' }));
+
+      const prompts = dataSet(4, 1);
+      await system.train('slow', prompts, { groupsPerStep: 1, policy: 'wait' });
+      for (const serverId of ['engine-0', 'engine-1']) await system.call('server.cordon', { serverId });
+      const { trainerEpoch } = await system.call('round.takeover', { job: 'slow', takeoverId: 'stuck' });
+      const groups = [{ groupId: 'stuck', prompt: { text: 'p' }, samples: 1, maxTokens: 8 }];
+      await system.openRound('slow', { groupsPerStep: 1, groups, policy: { name: 'wait' }, trainerEpoch });
+      await expect
+        .poll(() => listFiring(url))
+        .toEqual(expect.arrayContaining([alert('StepSlow', { training_job: 'slow' }), alert('NoProgress', {})]));
+
+      const burning = ['BudgetBurnsFast', 'BudgetBurns'].map((name) => alert(name, { slo: 'gateway' }));
+      await expect
+        .poll(async () => {
+          const body = { model: 'simulated', prompt: [1, 2, 3], max_tokens: 8 };
+          await post(`http://127.0.0.1:${system.port('gateway-1')}/v1/completions`, body);
+          return listFiring(url);
+        })
+        .toEqual(expect.arrayContaining(burning));
+    }, 300_000);
   });
+
+  /** Labels of the alerts that fire. */
+  async function listFiring(url: string): Promise<Record<string, string>[]> {
+    const { data } = (await (await fetch(`${url}/api/v1/alerts`)).json()) as {
+      data: { alerts: { labels: Record<string, string>; state: string }[] };
+    };
+    return data.alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels);
+  }
 
   /** Acquires a lease, and waits again whenever the longest wait is over. */
   async function acquireAtLast(request: Omit<RequestOf<'lb.acquire'>, 'acquireId'>): Promise<void> {
@@ -227,7 +281,7 @@ describe('metrics, dashboards and alerts', () => {
   /** Scrapes these services each second, with our rules, which do not wait before they fire. */
   async function startPrometheus(services: readonly string[]): Promise<string> {
     const port = await freePort();
-    const folder = system.folder;
+    const folder = mkdtempSync(join(system.folder, 'prometheus-'));
     const jobs = services.map((name) => ({
       job_name: `broomwagon-${name}`,
       static_configs: [{ targets: [`127.0.0.1:${system.port(name)}`] }],
@@ -238,10 +292,14 @@ describe('metrics, dashboards and alerts', () => {
       scrape_configs: jobs,
     };
     writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
-    writeFileSync(join(folder, 'alerts.yaml'), rules.replaceAll(/\bfor: \w+/g, 'for: 0s'));
+    const atOnce = rules
+      .replaceAll(/\bfor: \w+/g, 'for: 0s')
+      .replace('tokens_generated_total[30m]', 'tokens_generated_total[5s]')
+      .replace('> 1800', '> 5');
+    writeFileSync(join(folder, 'alerts.yaml'), atOnce);
     const url = `http://127.0.0.1:${port}`;
     await system.run({
-      name: 'prometheus',
+      name: `prometheus-${port}`,
       command: [
         tools.prometheus,
         `--config.file=${join(folder, 'prometheus.yml')}`,
@@ -250,6 +308,9 @@ describe('metrics, dashboards and alerts', () => {
       ],
       ready: async () => (await fetch(`${url}/-/ready`)).ok,
     });
+    const scraped = async (): Promise<unknown> =>
+      ((await (await fetch(`${url}/api/v1/query?query=count(up==1)`)).json()) as never)['data']['result'];
+    await expect.poll(scraped).toMatchObject([{ value: [expect.anything(), String(services.length)] }]);
     return url;
   }
 });

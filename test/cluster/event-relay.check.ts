@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CoordinatorConfig } from '../../apps/trainer-coordinator/src/coordinator.config';
 import { CoordinatorMetrics } from '../../apps/trainer-coordinator/src/coordinator.metrics';
 import { EventRelayService } from '../../apps/trainer-coordinator/src/events/event-relay.service';
+import type { RoundReports } from '../../apps/trainer-coordinator/src/rounds/round-reports';
 import { NatsCluster } from '../../libs/testing/src/servers/nats-cluster';
 
 const { pool } = testPool();
@@ -27,7 +28,8 @@ it('keeps events while the stream has no leader, and then the stream has all of 
   const outbox = new EventOutbox(redis, pool, 'relay');
   const config = Object.assign(new CoordinatorConfig(), { natsStreamReplicas: 3 });
   const metrics = new CoordinatorMetrics(new Metrics('test'));
-  const relay = new EventRelayService(outbox, new MessagingClient(connection), config, metrics);
+  const reports = { note: async () => undefined } as unknown as RoundReports;
+  const relay = new EventRelayService(outbox, new MessagingClient(connection), config, metrics, reports);
   const happen = async (sequence: number) => {
     const finished = { requestId: 'j/g/0', roundId: 'r', attempt: '1-a', tokens: 3, attemptTokens: 3 };
     const json = JSON.stringify({ ...finished, finishReason: 'stop', sequence });

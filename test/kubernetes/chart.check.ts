@@ -274,6 +274,33 @@ it('packs the alert rules and the dashboard, which are links in the sources', as
   rmSync(folder, { recursive: true });
 });
 
+it('changes thresholds, times, severities, objectives and links of the alerts by values, and refuses unknown ones', async () => {
+  const rule = 'monitoring.prometheusRule';
+  const set = (...values: string[]) =>
+    rendered('x', ...[`${rule}.enabled=true`, ...values].flatMap((value) => ['--set', value]));
+  const slow = `${rule}.alerts.BroomwagonStepSlow`;
+  const objects = await set(
+    'monitoring.runbookBaseUrl=https://git.example.com/b/',
+    `${slow}.threshold=3`,
+    `${slow}.for=5m`,
+    `${slow}.severity=critical`,
+    `${rule}.alerts.BroomwagonHttpErrors.enabled=false`,
+  );
+  const { groups } = named(objects, 'PrometheusRule', 'x-broomwagon')!.spec as {
+    groups: { rules: { alert?: string; expr: string }[] }[];
+  };
+  const rules = groups.flatMap((group) => group.rules);
+  expect(rules.find(({ alert }) => alert === 'BroomwagonStepSlow')).toMatchObject({
+    expr: expect.stringMatching(/ > 3$/) as string,
+    for: '5m',
+    labels: { severity: 'critical' },
+    annotations: { runbook_url: 'https://git.example.com/b/docs/operations/alerts.md#broomwagonstepslow' },
+  });
+  expect(rules.some(({ alert }) => alert === 'BroomwagonHttpErrors')).toBe(false);
+  await expect(set(`${rule}.alerts.Unknown.for=5m`)).rejects.toThrow('there is no such alert');
+  await expect(set(`${rule}.alerts.BroomwagonLeaseDrift.threshold=3`)).rejects.toThrow('has no threshold');
+});
+
 it('does not restart NATS and Redis when only the version of the chart changes', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-chart-'));
   await helm('package', CHART, '--version', '9.8.7', '--app-version', '9.8.7', '--destination', folder);

@@ -74,7 +74,8 @@ export class FaultySystem {
   countLines(app: App, name: LinkName, event: 'lost' | 'restored'): number {
     const target = name === 'nats' ? 'NATS at \\S+' : `Redis at \\S+${name === 'payloads' ? ' \\(payloads\\)' : ''}`;
     const text = readFileSync(join(this.system.folder, 'logs', `${app}-1.log`), 'utf8');
-    return text.match(new RegExp(`The connection to ${target} is ${event}`, 'g'))?.length ?? 0;
+    const said = event === 'lost' ? 'Outage begins' : 'Outage has ended';
+    return text.match(new RegExp(`${said}: ${target} (?:does not work|works again)`, 'g'))?.length ?? 0;
   }
 
   /** Resolves when all services are ready and a call through the gateway is answered. */

@@ -14,6 +14,7 @@ import { EventFeed } from './events/event-feed';
 import { ProblemFilter } from './http/problem.filter';
 import { PublicController } from './http/public.controller';
 import { RateLimits } from './http/rate-limits';
+import { RequestTraces } from './http/request-traces';
 import { RoutesController } from './routes/routes.controller';
 import { AdminHandlers } from './operations/admin-handlers';
 import { LogLevels } from './operations/log-levels';
@@ -24,6 +25,7 @@ import { JobFrontier } from './reports/job-frontier';
 import { Overview } from './reports/overview';
 import { RequestTotals } from './reports/request-totals';
 import { RoundTimeline } from './reports/round-timeline';
+import { SpeedReports } from './reports/speed-reports';
 
 /** The REST API for operators: routes, tokens, rate limits. All state is in Redis and behind the other services. */
 @Module({
@@ -43,6 +45,7 @@ import { RoundTimeline } from './reports/round-timeline';
     Authenticator,
     RateLimits,
     Refusals,
+    RequestTraces,
     AdminHandlers,
     AuditLog,
     ChangesService,
@@ -57,6 +60,7 @@ import { RoundTimeline } from './reports/round-timeline';
     Overview,
     RequestTotals,
     RoundTimeline,
+    SpeedReports,
     { provide: APP_FILTER, useClass: ProblemFilter },
   ],
 })

@@ -12,10 +12,12 @@ export class LoadBalancerMetrics {
       'servers',
     ['outcome'],
   );
-  readonly waits = this.metrics.histogram(
+  private readonly waits = this.metrics.histogram(
     'acquire_wait_seconds',
     'Time from the receipt of lb.acquire to its grant, with the time in which no server had room',
+    ['pool'],
   );
+  private readonly waitsOfPools = new Map<string, ReturnType<(typeof this.waits)['labels']>>();
   private readonly sessions = this.metrics.counter(
     'session_choices_total',
     'Acquires of bound sessions: kept on their server, or broken by the margin; many broken: prefix caches are lost',
@@ -38,21 +40,24 @@ export class LoadBalancerMetrics {
   readonly serversFenced = this.metrics.counter(
     'servers_fenced_total',
     'Server epochs expired by server.fence: engines that did not stop aborted requests',
+    ['pool'],
   );
   readonly serversBroken = this.metrics.counter(
     'servers_broken_total',
     'Servers made suspect by the circuit breaker because their calls failed; check the engine',
+    ['pool'],
   );
   readonly serversHung = this.metrics.counter(
     'servers_hung_total',
     'Servers made suspect because their calls got no tokens though the engine answers; check the engine',
+    ['pool'],
   );
   readonly prefixCacheResets = this.metrics.counter(
     'prefix_cache_resets_total',
     'Resets of prefix caches after new weights by outcome: reset, or failed (server not used; check the engine)',
-    ['outcome'],
+    ['pool', 'outcome'],
   );
-  readonly unknownWeights = this.metrics.gauge(
+  readonly unknownWeights = this.metrics.readGauge(
     'servers_with_unknown_weights',
     'Servers that take no leases until their weight version is reported; above 0: see weights.status',
     ['pool'],
@@ -60,14 +65,17 @@ export class LoadBalancerMetrics {
   readonly enginesGivenUp = this.metrics.counter(
     'engines_given_up_total',
     'Paused engines that could not be resumed for an hour: they may still be paused; the log names them',
+    ['pool'],
   );
   readonly pausesOverdue = this.metrics.counter(
     'pauses_overdue_total',
     'Pauses of pools that ended by their deadline: the trainer or the operator that paused did not resume',
+    ['pool'],
   );
   readonly workersExpired = this.metrics.counter(
     'workers_expired_total',
     'Workers that were silent for their time to live',
+    ['pool'],
   );
   readonly batchSizes = this.metrics.histogram(
     'acquire_batch_size',
@@ -75,7 +83,15 @@ export class LoadBalancerMetrics {
     [],
     [1, 2, 4, 8, 16, 32, 64, 128],
   );
-  private readonly drifts = this.metrics.gauge(
+  private readonly rare = [
+    this.serversFenced,
+    this.serversBroken,
+    this.serversHung,
+    this.enginesGivenUp,
+    this.pausesOverdue,
+    this.workersExpired,
+  ];
+  private readonly drifts = this.metrics.readGauge(
     'engine_drift_leases',
     'Leases minus the requests that engines report: sum, and maximum of one server; permanently above 0: a leak',
     ['pool', 'of'],
@@ -113,8 +129,13 @@ export class LoadBalancerMetrics {
     expiredEpochs: this.ofPools('expired_epochs', 'Worker and server epochs whose leases are being returned'),
   } satisfies Record<Exclude<keyof PoolTotals, 'slowScans' | 'pausedUntilMs' | 'setBackAtMs'>, unknown>;
 
-  constructor(private readonly metrics: Metrics) {
-    this.prefixCacheResets.inc({ outcome: 'failed' }, 0);
+  constructor(private readonly metrics: Metrics) {}
+
+  /** Observes the time of an acquire. The series of each pool is looked up once, because each acquire comes here. */
+  waited(pool: string, waitedMs: number): void {
+    let series = this.waitsOfPools.get(pool);
+    if (series === undefined) this.waitsOfPools.set(pool, (series = this.waits.labels({ pool })));
+    series.observe(waitedMs / 1_000);
   }
 
   granted({ branch, via }: Decision): void {
@@ -156,6 +177,13 @@ export class LoadBalancerMetrics {
   }
 
   totals(pool: string, totals: PoolTotals): void {
+    // A series must begin with 0, because Prometheus does not see the increase of a series that begins with 1.
+    for (const counter of this.rare) counter.inc({ pool }, 0);
+    if (!this.waitsOfPools.has(pool)) {
+      this.waits.zero({ pool });
+      this.waitsOfPools.set(pool, this.waits.labels({ pool }));
+    }
+    this.prefixCacheResets.inc({ pool, outcome: 'failed' }, 0);
     for (const [name, gauge] of Object.entries(this.gauges))
       gauge.set({ pool }, Number(totals[name as keyof PoolTotals]));
     // Redis counts slow scans, since many transitions choose servers.
@@ -164,6 +192,6 @@ export class LoadBalancerMetrics {
   }
 
   private ofPools(name: string, help: string) {
-    return this.metrics.gauge(name, help, ['pool']);
+    return this.metrics.readGauge(name, help, ['pool']);
   }
 }

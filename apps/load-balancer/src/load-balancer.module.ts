@@ -18,6 +18,7 @@ import { EngineSources } from './servers/engine-sources';
 import { EngineHealth } from './servers/engine-health';
 import { EngineRecordsService } from './servers/engine-records.service';
 import { ProbeService } from './servers/probe.service';
+import { ServerGauges } from './servers/server-gauges';
 import { ServerController } from './servers/server.controller';
 import { ServersService } from './servers/servers.service';
 import { SleepingProbes } from './servers/sleeping-probes';
@@ -58,6 +59,7 @@ import { WorkerController } from './workers/worker.controller';
     SessionOutlookService,
     EngineRecordsService,
     ProbeService,
+    ServerGauges,
     EnginePausesService,
     PrefixCachesService,
     {

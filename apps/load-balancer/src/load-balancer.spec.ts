@@ -118,8 +118,8 @@ describe('two replicas of the load-balancer', () => {
 
   it('measure how long an acquire waits for its grant, at the replica that grants it', async () => {
     const of = async (suffix: string) => {
-      const pattern = new RegExp(`broomwagon_acquire_wait_seconds_${suffix}{app="load-balancer"} (\\S+)`);
-      return (await lb.metrics()).reduce((sum, page) => sum + Number(pattern.exec(page)![1]), 0);
+      const pattern = new RegExp(`broomwagon_acquire_wait_seconds_${suffix}{[^}]*pool="${lb.pool}"} (\\S+)`);
+      return (await lb.metrics()).reduce((sum, page) => sum + Number(pattern.exec(page)?.[1] ?? 0), 0);
     };
     const before = { count: await of('count'), seconds: await of('sum') };
     const w = await lb.worker();

@@ -5,16 +5,16 @@ import { Metrics } from '@broomwagon/platform';
 /** Metrics of the coordinator. Gauges are read from the counts periodically, so every replica shows the same values. */
 @Injectable()
 export class CoordinatorMetrics {
-  private readonly requests = this.metrics.gauge('requests', 'Requests of all jobs of a pool by state', [
+  private readonly requests = this.metrics.readGauge('requests', 'Requests of all jobs of a pool by state', [
     'pool',
     'state',
   ]);
-  private readonly groups = this.metrics.gauge(
+  private readonly groups = this.metrics.readGauge(
     'groups',
     'Groups of all jobs of a pool: submitted, trained, failed, dropped',
     ['pool', 'state'],
   );
-  private readonly longtail = this.metrics.gauge(
+  private readonly longtail = this.metrics.readGauge(
     'longtail_groups',
     'Groups in the long-tail queues, or cut and not confirmed yet',
     ['pool', 'state'],
@@ -22,7 +22,7 @@ export class CoordinatorMetrics {
   readonly claims = this.metrics.counter(
     'claims_total',
     'Answers of claims by outcome: given, empty, parked, granted, expired',
-    ['outcome'],
+    ['pool', 'outcome'],
   );
   readonly attempts = this.metrics.counter('attempts_total', 'Ended attempts by the next state of the request', [
     'outcome',
@@ -35,6 +35,7 @@ export class CoordinatorMetrics {
   readonly abortsUnconfirmed = this.metrics.counter(
     'aborts_unconfirmed_total',
     'Requests ended at the deadline of their abort without the confirmation of a live worker',
+    ['pool'],
   );
   readonly blockedJobs = this.metrics.gauge(
     'blocked_jobs',
@@ -44,6 +45,7 @@ export class CoordinatorMetrics {
   readonly serversFenced = this.metrics.counter(
     'servers_fenced_total',
     'Servers fenced because their requests could not be stopped',
+    ['pool'],
   );
   readonly lostEntries = this.metrics.gauge(
     'lost_entries',
@@ -109,6 +111,9 @@ export class CoordinatorMetrics {
 
   /** Sets the gauges of a pool to the sums of its jobs. */
   totals(pool: string, jobs: readonly JobStatus[]): void {
+    // A series must begin with 0, because Prometheus does not see the increase of a series that begins with 1.
+    for (const counter of [this.abortsUnconfirmed, this.serversFenced]) counter.inc({ pool }, 0);
+    this.claims.inc({ pool, outcome: 'granted' }, 0);
     const requests = new Map<string, number>();
     for (const { requests: counts } of jobs) {
       for (const [state, count] of Object.entries(counts)) requests.set(state, (requests.get(state) ?? 0) + count);

@@ -34,6 +34,10 @@ import { RewardService } from './rounds/reward.service';
 import { RoundController } from './rounds/round.controller';
 import { PolicyResolver } from './rounds/policy-resolver';
 import { RoundService } from './rounds/round.service';
+import { OpenRounds } from './rounds/open-rounds';
+import { RoundMetrics } from './rounds/round.metrics';
+import { RoundReports } from './rounds/round-reports';
+import { RoundTraces } from './rounds/round-traces';
 import { RoundSweeps } from './rounds/round-sweeps';
 import { ContextLengthService } from './rounds/context-length.service';
 import { SubmissionService } from './rounds/submission.service';
@@ -97,6 +101,10 @@ import { WeightsController } from './weights/weights.controller';
     PayloadRemovalService,
     JobTotals,
     EventRelayService,
+    RoundReports,
+    RoundTraces,
+    RoundMetrics,
+    OpenRounds,
     ExpiredAttempts,
     ForeignStreamsService,
     GrantService,

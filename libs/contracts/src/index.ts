@@ -23,6 +23,7 @@ export * from './longtail.dto';
 export * from './operations';
 export * from './path-ids';
 export * from './overview.dto';
+export * from './outages';
 export * from './payload.dto';
 export * from './pool.dto';
 export * from './prompt.dto';

@@ -273,6 +273,8 @@ export interface RoundStatus {
   blockedReason?: BlockedReason;
   /** True if all cut requests are confirmed and all groups that were not accepted are in the long-tail queue. */
   settled: boolean;
+  /** W3C trace context of the round, by which its trace is found; absent without traces. */
+  traceparent?: string;
   /** Why the round was completed; absent before. */
   completedReason?: CompletedReason;
   /** When the round was opened, milliseconds since 1970. */

@@ -141,7 +141,7 @@ export class MessagingConnection {
           this.connected = true;
           this.pace.reset();
           this.probe.stop();
-          this.log.end(String(data));
+          this.log.end();
           this.onReconnect();
           break;
         case Events.Error:

@@ -5,7 +5,15 @@ export * from './client/typed.client';
 export * from './connection';
 export { RereadFile } from './reread-file';
 export * from './handlers-complete';
-export { activeTraceparent, inSpan, tracing } from './trace-context';
+export {
+  activeTraceparent,
+  type EndSpan,
+  inSpan,
+  recordSpan,
+  type SpanOptions,
+  toSpanAttributes,
+  tracing,
+} from './trace-context';
 export * from './transport/message-context';
 export type { MessageMetrics } from './transport/message-metrics';
 export * from './transport/nats.transport';

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, outages } from '@broomwagon/contracts';
 import { connect } from 'nats';
 import {
   canCredentialsChange,
@@ -18,12 +18,12 @@ const DIAL_TIMEOUT_MS = 10_000;
 const MAX_REFUSED = 3;
 
 /**
- * Logs when the link to NATS is lost and restored, and once a minute between, why NATS refuses the link. An explanation
- * dials once itself, because nats.js does not report why its dials fail.
+ * The outages of one link to NATS. Logs once in an outage why NATS refuses the link, if an operator has to change
+ * something. An explanation dials once itself, because nats.js does not report why its dials fail.
  */
 export class LinkLog {
   private readonly logger = new Logger('Nats');
-  private readonly address: string;
+  private readonly name: string;
   private readonly everyMs: number;
   private lostAtMs: number | undefined;
   private cause: string | undefined;
@@ -39,7 +39,7 @@ export class LinkLog {
   readonly needsRestart = new Promise<BroomwagonError>((resolve) => (this.resolveNeedsRestart = resolve));
 
   constructor(private readonly config: NatsConfig) {
-    this.address = withoutCredentials(config.url);
+    this.name = `NATS at ${withoutCredentials(config.url)}`;
     this.everyMs = config.explainEveryMs ?? 60_000;
   }
 
@@ -63,25 +63,22 @@ export class LinkLog {
     this.dialed = { address, isAnnounced };
   }
 
-  /** Logs the loss of the link, once for each loss. */
+  /** Notes the loss of the link. @param server address of the server to which the link was */
   begin(server: string): void {
     if (this.lostAtMs !== undefined) return;
     this.lostAtMs = performance.now();
-    this.logger.warn(
-      { server, cause: this.cause ?? 'the server or the network closed it' },
-      `The connection to NATS at ${this.address} is lost`,
-    );
+    const cause = this.cause ?? 'the server or the network closed the connection';
+    outages.begin({ name: this.name, ids: { server } }, cause, this);
     this.explainLater(Math.min(FIRST_EXPLANATION_MS, this.everyMs));
   }
 
-  /** Logs the return of the link. */
-  end(server: string): void {
+  /** Notes that the link is up again. */
+  end(): void {
     if (this.lostAtMs === undefined) return;
-    const lostMs = Math.round(performance.now() - this.lostAtMs);
-    this.logger.log({ server, lostMs }, `The connection to NATS at ${this.address} is restored`);
+    outages.end(this.name, this);
     if (this.unreachable.size > 0) {
       this.logger.warn(
-        `NATS at ${this.address} announces addresses that did not answer: ${[...this.unreachable].join(', ')}; if ` +
+        `${this.name} announces addresses that did not answer: ${[...this.unreachable].join(', ')}; if ` +
           'this process can never reach them, set NATS_IGNORE_CLUSTER_UPDATES to true, so that no dial waits for them',
       );
     }
@@ -91,6 +88,7 @@ export class LinkLog {
   /** Ends the explanations, because the link is up or closed for good. */
   stop(): void {
     clearTimeout(this.timer);
+    outages.forget(this.name, this);
     this.timer = undefined;
     this.lostAtMs = undefined;
     this.cause = undefined;
@@ -110,8 +108,9 @@ export class LinkLog {
     const error = await this.dial();
     if (lostAtMs === undefined || this.lostAtMs !== lostAtMs) return;
     const refusal = error && (refusalAdvice(error) ?? explainAnswer(this.answer));
-    this.refusal = refusal === undefined ? undefined : `NATS at ${this.address}: ${refusal}`;
-    if (this.refusal !== undefined) this.logger.error(this.refusal);
+    const before = this.refusal;
+    this.refusal = refusal === undefined ? undefined : `${this.name}: ${refusal}`;
+    if (this.refusal !== undefined && this.refusal !== before) this.logger.error(this.refusal);
     this.refused = error && isCredentialsRefusal(error) ? this.refused + 1 : 0;
     if (this.refused >= MAX_REFUSED && !canCredentialsChange(this.config)) {
       this.resolveNeedsRestart(new BroomwagonError('UNAVAILABLE', this.refusal!));

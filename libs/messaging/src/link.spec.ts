@@ -65,20 +65,18 @@ describe.concurrent('a link to NATS', () => {
       const { expect } = context;
       const { link, connection } = await connectByLink(context, await startServer(context), { silenceMs: 600 });
       link.begin({ kind: 'black-hole', direction });
-      await expect
-        .poll(() => countLines(link.port, /is lost.*did not answer pings|did not answer pings.*is lost/))
-        .toBe(1);
-      await expect.poll(() => countLines(link.port, /is restored/)).toBe(1);
+      await expect.poll(() => countLines(link.port, /Outage begins.*did not answer pings/)).toBe(1);
+      await expect.poll(() => countLines(link.port, /works again/)).toBe(1);
       expect(connection.isConnected()).toBe(true);
       expect(countLines(link.port, /./)).toBe(2);
     },
   );
 
-  it('is restored although each server needs three seconds to answer a new connection', async (context) => {
+  it('works again although each server needs three seconds to answer a new connection', async (context) => {
     const { link } = await connectByLink(context, await startServer(context));
     link.greetingDelayMs = 3_000;
     link.cut();
-    await context.expect.poll(() => countLines(link.port, /is restored/)).toBe(1);
+    await context.expect.poll(() => countLines(link.port, /works again/)).toBe(1);
   });
 
   it.for<[string, LinkFault]>([
@@ -86,7 +84,7 @@ describe.concurrent('a link to NATS', () => {
     ['gets no bytes of connections', { kind: 'black-hole', direction: 'out', hitsNew: true }],
     ['sends no bytes to connections', { kind: 'black-hole', direction: 'back', hitsNew: true }],
   ])(
-    'is restored as soon as a server that %s takes them again, though the next dial is an hour away',
+    'works again as soon as a server that %s takes them again, though the next dial is an hour away',
     async ([, fault], context) => {
       const { expect } = context;
       const hourly = { reconnectWaitMs: 3_600_000, explainEveryMs: 3_600_000 };
@@ -98,11 +96,11 @@ describe.concurrent('a link to NATS', () => {
       await expect.poll(() => link.accepted).toBeGreaterThan(accepted + 2);
       expect(connection.isConnected()).toBe(false);
       link.end();
-      await expect.poll(() => countLines(link.port, /is restored/)).toBe(1);
+      await expect.poll(() => countLines(link.port, /works again/)).toBe(1);
     },
   );
 
-  it('is restored as soon as a server has room for another connection, though the next dial is an hour away', async (context) => {
+  it('works again as soon as a server has room for another connection, though the next dial is an hour away', async (context) => {
     const { expect, onTestFinished } = context;
     const server = await startServer(context, { configuration: 'max_connections: 2' });
     const hourly = { reconnectWaitMs: 3_600_000, explainEveryMs: 3_600_000 };
@@ -123,13 +121,11 @@ describe.concurrent('a link to NATS', () => {
     await expect.poll(() => connection.isConnected()).toBe(true);
   });
 
-  it('logs once in each interval that the server has no room for another connection', async (context) => {
+  it('logs once in an outage that the server has no room for another connection', async (context) => {
     const { expect } = context;
     const server = await startServer(context, { configuration: 'max_connections: 2' });
-    const explainEveryMs = 2_000;
-    const { link, connection } = await connectByLink(context, server, { explainEveryMs });
+    const { link, connection } = await connectByLink(context, server);
     const others = [await connectNats({ url: server.url })];
-    const lostAtMs = performance.now();
     link.begin({ kind: 'refuse' });
     others.push(await connectNats({ url: server.url, startDeadlineMs: 20_000 }));
     link.end();
@@ -138,8 +134,7 @@ describe.concurrent('a link to NATS', () => {
     expect(connection.problem()).toMatch(/maximum connections exceeded/);
     const { accepted } = link;
     await expect.poll(() => link.accepted).toBeGreaterThan(accepted + 2);
-    const intervals = (performance.now() - lostAtMs) / explainEveryMs;
-    expect(count()).toBeLessThanOrEqual(1 + intervals);
+    expect(count()).toBe(1);
     await others[1]!.close();
     await expect.poll(() => connection.problem()).toBeUndefined();
     await others[0]!.close();
@@ -175,7 +170,7 @@ describe.concurrent('a link to NATS', () => {
     const before = reads;
     await server.kill();
     await server.restart();
-    await expect.poll(() => countLines(server.port, /is restored/)).toBe(1);
+    await expect.poll(() => countLines(server.port, /works again/)).toBe(1);
     expect(reads).toBeGreaterThan(before);
   });
 
@@ -204,7 +199,7 @@ it('a link is dialed again as soon as the connection of a dial is closed, though
   await expect.poll(() => link.accepted).toBeGreaterThan(accepted + 2);
   expect(connection.isConnected()).toBe(false);
   link.end();
-  await expect.poll(() => countLines(link.port, /is restored/)).toBe(1);
+  await expect.poll(() => countLines(link.port, /works again/)).toBe(1);
   hour.mockRestore();
 });
 

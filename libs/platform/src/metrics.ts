@@ -1,5 +1,6 @@
 import { ReplySubjects, type MessageMetrics } from '@broomwagon/messaging';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry, type Metric } from 'prom-client';
+import { READ_GAUGE_MAX_AGE_MS, ReadGauge } from './read-gauge';
 
 const NAME = /^[a-z]+(_[a-z]+)*$/;
 /** Suffixes that names must not have, because Prometheus adds them. Names also must not have `UNITS` or `TYPES`. */
@@ -31,8 +32,9 @@ const DURATION_BUCKETS_S = [
 export class Metrics {
   readonly registry = new Registry();
 
-  constructor(app: string) {
-    this.registry.setDefaultLabels({ app });
+  /** @param pool pool of a process that serves one pool, which is then a label of all its series */
+  constructor(app: string, pool?: string) {
+    this.registry.setDefaultLabels(pool === undefined ? { app } : { app, pool });
   }
 
   /** Adds the metrics of Node: memory, event loop lag, garbage collection. */
@@ -50,6 +52,23 @@ export class Metrics {
   gauge<Label extends string = string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {
     check('gauge', name, help, labelNames);
     return this.once(name, (full) => new Gauge({ name: full, help, labelNames, registers: [this.registry] }));
+  }
+
+  /**
+   * Creates a gauge of values that are read periodically: a value that was not read for `maxAgeMs` disappears.
+   * @param name without prefix, e.g. `leases`
+   */
+  readGauge<Label extends string = string>(
+    name: string,
+    help: string,
+    labelNames: Label[] = [],
+    maxAgeMs = READ_GAUGE_MAX_AGE_MS,
+  ): ReadGauge<Label> {
+    check('gauge', name, help, labelNames);
+    return this.once(
+      name,
+      (full) => new ReadGauge({ name: full, help, labelNames, registers: [this.registry] }, maxAgeMs),
+    );
   }
 
   /** @param name without prefix, e.g. `script_seconds` */

@@ -1,5 +1,6 @@
 import type { HostAndPort } from '@broomwagon/contracts';
 import { Cluster, type Redis } from 'ioredis';
+import { limitTime } from './bounded-redis';
 import { gatherWrites } from './gather-writes';
 
 /** A connection to one server (by its address or by Sentinels), or to all nodes of a Cluster. */
@@ -36,7 +37,7 @@ export class BoundedCluster extends Cluster {
   override sendCommand(...[command, ...rest]: Parameters<Cluster['sendCommand']>): unknown {
     // The command has timed out while it waited, so its caller has an error already.
     if (command.isSettled) return command.promise;
-    command.setTimeout(this.timeoutMs);
+    limitTime(command, this.timeoutMs, (...event) => this.emit(...event));
     return super.sendCommand(command, ...rest);
   }
 }

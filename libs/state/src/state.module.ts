@@ -55,6 +55,8 @@ export interface StateOptions extends RedisConnectionOptions {
   };
   metrics: {
     gauge(name: string, help: string): { set(value: number): void };
+    /** A gauge whose value disappears when it was not set for some time. */
+    readGauge(name: string, help: string): { set(value: number): void };
     counter(name: string, help: string, labels: string[]): { inc(labels: Record<string, string>): void };
     histogram(
       name: string,
@@ -97,7 +99,10 @@ const STORES = [
 ];
 
 function createMemory(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
-  const ratio = metrics.gauge('redis_memory_ratio', 'Memory of Redis / its maxmemory; from 0.9: new work is refused');
+  const ratio = metrics.readGauge(
+    'redis_memory_ratio',
+    'Memory of Redis / its maxmemory; from 0.9: new work is refused',
+  );
   return new RedisMemory(redis, 'Redis', ({ usedBytes, maxBytes }) =>
     ratio.set(maxBytes > 0 ? usedBytes / maxBytes : 0),
   );

@@ -56,7 +56,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
   /** Runs all checks, and then again after a pause. Errors are logged and do not end the checks. */
   private async checkAgain(): Promise<void> {
     for (const check of [() => this.checkRevocations(), () => this.checkPools()]) {
-      await check().catch((error: Error) => this.logger.warn(`Lost changes were not looked for: ${error.message}`));
+      await check().catch((error: unknown) => this.logger.warn({ err: error }, 'Lost changes were not looked for'));
     }
     if (!this.isStopped) this.timer = setTimeout(() => void this.checkAgain(), CHECK_INTERVAL_MS).unref();
   }

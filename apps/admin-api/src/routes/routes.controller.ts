@@ -8,6 +8,7 @@ import { ChangesService } from '../changes/changes.service';
 import { EventFeed } from '../events/event-feed';
 import { OperationCaller } from '../operations/operation-caller';
 import { type RequestFields, readFields } from '../http/request-fields';
+import { RequestTraces } from '../http/request-traces';
 import { getRequestId } from '../http/request-id';
 
 /** Time without a read after which the caller of an export is cut off, milliseconds. */
@@ -21,11 +22,22 @@ export class RoutesController {
     private readonly operations: OperationCaller,
     private readonly changes: ChangesService,
     private readonly events: EventFeed,
+    private readonly traces: RequestTraces,
   ) {}
 
   async answer(route: Route, request: Request, response: Response): Promise<void> {
     const identity = getIdentity(request);
     const fields = await readFields(route, request, identity.id);
+    await this.traces.run(route, fields, request, () => this.answerWith(route, fields, identity, request, response));
+  }
+
+  private async answerWith(
+    route: Route,
+    fields: RequestFields,
+    identity: Identity,
+    request: Request,
+    response: Response,
+  ): Promise<void> {
     const requestId = getRequestId(request);
     response.set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' });
     if (route.isStream) return this.events.open(fields, request, response);

@@ -88,7 +88,7 @@ export class ControlRoutes {
       await this.fanOut.call({ ...call, path }, { path, bytes: Buffer.from('{}'), body: {} });
       await this.setPool('pool.resume', {});
     } catch (error) {
-      this.logger.warn(`A pause that has failed was not undone: ${(error as Error).message}`);
+      this.logger.warn({ err: error }, 'A pause that has failed was not undone');
     }
   }
 

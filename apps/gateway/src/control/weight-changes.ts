@@ -144,7 +144,7 @@ export class WeightChanges {
     try {
       await this.controlPlane.call('server.update', { serverId, weightVersion });
     } catch (error) {
-      this.logger.warn({ serverId, weightVersion }, `A version was not reported: ${(error as Error).message}`);
+      this.logger.warn({ serverId, weightVersion, err: error }, 'A version was not reported');
     }
   }
 

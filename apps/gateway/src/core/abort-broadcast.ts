@@ -33,7 +33,7 @@ export class AbortBroadcast implements OnApplicationBootstrap, BeforeApplication
   }
 
   onApplicationBootstrap(): void {
-    const onError = (error: unknown): void => this.logger.warn(`An abort was not read: ${(error as Error).message}`);
+    const onError = (error: unknown): void => this.logger.warn({ err: error }, 'An abort was not read');
     this.generations.onAbortTaken = (target) => this.send({ ...target, isFound: true });
     this.claims.onTaken = (taken) => this.send({ taken });
     this.subscription = this.messaging.subscribe(this.subject, (message: AbortMessage) => this.take(message), {

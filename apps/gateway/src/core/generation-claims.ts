@@ -128,7 +128,7 @@ export class GenerationClaims {
         await this.release(generation, end);
       }
     } catch (error) {
-      this.logger.warn({ id: generation.id }, `The claim was not changed: ${(error as Error).message}`);
+      this.logger.warn({ id: generation.id, err: error }, 'The claim was not changed');
     }
   }
 
@@ -216,7 +216,7 @@ export class GenerationClaims {
     try {
       await this.owners.release(this.config.pool, { identity, generation: generation.uid, keepsSaved });
     } catch (error) {
-      this.logger.warn({ id: generation.id }, `The claim was not released: ${(error as Error).message}`);
+      this.logger.warn({ id: generation.id, err: error }, 'The claim was not released');
       if (performance.now() > untilMs) return;
       const again = () => void this.sendRelease(generation, keepsSaved, tries + 1, untilMs);
       setTimeout(again, retryDelayMs(tries, 0, {})).unref();

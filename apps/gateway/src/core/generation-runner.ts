@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, outages } from '@broomwagon/contracts';
 import { withoutQuote } from '@broomwagon/engines';
 import {
   classifyFailure,
@@ -95,7 +95,7 @@ export class GenerationRunner {
       end = { reason: 'error', error: new BroomwagonError('INTERNAL', 'The generation failed; see the log') };
     }
     const outcome = end.reason === 'error' ? end.error.code : end.reason;
-    if (end.reason === 'error' && outcome.startsWith('ENGINE_')) {
+    if (end.reason === 'error' && outcome.startsWith('ENGINE_') && !outages.explains(end.error)) {
       // Clients do not get the addresses in this message.
       this.logger.warn({ id: generation.id }, `Engines ended the generation: ${withoutQuote(end.error.message)}`);
     }
@@ -282,7 +282,7 @@ export class GenerationRunner {
     try {
       return await this.controlPlane.callWithRetry('lb.transfer', body, { deadlineMs: TRANSFER_DEADLINE_MS, signal });
     } catch (error) {
-      this.logger.warn(call.ids, `The lease was not moved: ${(error as Error).message}`);
+      this.logger.warn({ ...call.ids, err: error }, 'The lease was not moved');
       return STAYS.some((code) => isBroomwagonError(error, code)) ? lease : undefined;
     }
   }

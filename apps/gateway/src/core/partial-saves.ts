@@ -139,7 +139,7 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     for (const [index, { generation }] of saves.entries()) {
       const error = errors[index];
       if (error === undefined) continue;
-      this.logger.warn({ requestId: generation.id }, `Tokens were not saved: ${error.message}`);
+      this.logger.warn({ requestId: generation.id, err: error }, 'Tokens were not saved');
       const progress = this.saved.get(generation);
       progress?.pieces.beginAgain();
       if (progress) progress.count = 0;

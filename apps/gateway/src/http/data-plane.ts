@@ -77,9 +77,14 @@ export class DataPlane {
     cutIfStalled(response, STALLED_MS);
     const answer = () => this.answer(route, { request, response, path, session, pathId });
     const traceparent = readHeaderText(request.headers, 'traceparent');
-    void inSpan(traceparent, `${request.method} ${path}`, {}, answer).catch((error: unknown) =>
-      this.refuse(error, request, response, ofPath),
-    );
+    const span = {
+      traceparent,
+      name: `${request.method} ${path}`,
+      kind: 'server',
+      attributes: { 'broomwagon.pool': this.config.pool, 'http.request.method': request.method, 'http.route': path },
+      beginsTrace: path.endsWith('round.open'),
+    } as const;
+    void inSpan(span, answer).catch((error: unknown) => this.refuse(error, request, response, ofPath));
     return true;
   }
 

@@ -61,7 +61,7 @@ export class AcquireService {
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
     if ('error' in result) throw toRefusal(result, request.model);
-    this.metrics.waits.observe((performance.now() - receivedAtMs) / 1_000);
+    this.metrics.waited(pool, performance.now() - receivedAtMs);
     return toLeaseGrant(request.acquireId, result, servers);
   }
 

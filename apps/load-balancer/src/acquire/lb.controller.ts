@@ -49,7 +49,7 @@ export class LbController {
   @Operation('lb.cancel')
   async cancel(body: CancelAcquireRequest, { pool }: MessageContext) {
     const { cancelled, reason, seq, ...waiting } = await this.leaseStore.cancel(pool, body);
-    this.waiters.send(waiting);
+    this.waiters.send(pool, waiting);
     return { cancelled, reason, ...(seq === undefined ? {} : { leaseId: buildLeaseId(seq, body.acquireId) }) };
   }
 

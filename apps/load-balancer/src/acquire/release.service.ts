@@ -56,7 +56,7 @@ export class ReleaseService {
     const reply = await this.store.release(pool, items);
     this.metrics.releasedAll(reply.results);
     for (const serverId of reply.broken ?? []) {
-      this.metrics.serversBroken.inc();
+      this.metrics.serversBroken.inc({ pool });
       this.logger.warn({ pool, serverId }, 'Consecutive calls of a server failed: the server is suspect for a while');
     }
     this.waiters.sendAll(pool, reply);

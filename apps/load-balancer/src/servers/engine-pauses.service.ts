@@ -61,7 +61,7 @@ export class EnginePausesService {
       await this.tellAll(page.steps, (step) => this.resume(pool, step));
       for (const step of page.givenUp) {
         this.paused.get(pool)?.delete(buildEngineKey(step));
-        this.metrics.enginesGivenUp.inc();
+        this.metrics.enginesGivenUp.inc({ pool });
         this.logger.error({ pool, ...step }, 'An engine may still be paused: it could not be resumed for an hour');
       }
       overdue += page.overdue;

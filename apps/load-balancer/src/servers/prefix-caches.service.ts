@@ -62,11 +62,11 @@ export class PrefixCachesService {
     if (busy === true) return { isReset: false, beganMs };
     try {
       await this.engines.getAdapter({ ...engine, pool }).resetPrefixCache(RESET_TIMEOUT_MS);
-      this.metrics.prefixCacheResets.inc({ outcome: 'reset' });
+      this.metrics.prefixCacheResets.inc({ pool, outcome: 'reset' });
       return { isReset: true, beganMs };
     } catch (error) {
       if (isBroomwagonError(error, 'ENGINE_REJECTED') || needed !== true) return { isReset: true, beganMs };
-      this.metrics.prefixCacheResets.inc({ outcome: 'failed' });
+      this.metrics.prefixCacheResets.inc({ pool, outcome: 'failed' });
       return { isReset: false, beganMs, error };
     }
   }

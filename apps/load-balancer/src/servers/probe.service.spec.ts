@@ -13,6 +13,7 @@ import { TestEngineHealth } from '../engine.fixture';
 import { EngineRecordsService } from './engine-records.service';
 import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeService } from './probe.service';
+import { ServerGauges } from './server-gauges';
 
 const { pool: prefix } = testPool();
 const redis = connectRedis({ url: testRedisUrl() });
@@ -46,7 +47,8 @@ function prober(mayTake: () => Promise<boolean>, store = servers): ProbeService 
   const caches = { mayTake } as unknown as PrefixCachesService;
   const records = new EngineRecordsService(store, health, waiters, sweeper, caches);
   const lbMetrics = new LoadBalancerMetrics(metrics);
-  return new ProbeService(store, health, waiters, sweeper, lbMetrics, records, new Alarms(metrics), config);
+  const gauges = new ServerGauges(metrics, config);
+  return new ProbeService(store, health, waiters, sweeper, lbMetrics, records, new Alarms(metrics), config, gauges);
 }
 const version = async () => (await servers.list(pool)).servers[0]!.weightVersion;
 

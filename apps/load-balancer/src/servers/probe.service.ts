@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
-import type { ServerState, ServerStatus } from '@broomwagon/contracts';
+import { outages, type ServerState, type ServerStatus } from '@broomwagon/contracts';
 import { Alarms, InEachPool } from '@broomwagon/platform';
 import { adaptiveLimit } from '@broomwagon/policies';
 import { splitPages, ServerStore, type DueLimit, type HeartbeatResult, type LoadReport } from '@broomwagon/state';
@@ -12,6 +12,7 @@ import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
 import { EngineRecordsService } from './engine-records.service';
 import { ProbeLanes, type ProbedServer } from './probe-lanes';
+import { ServerCounts, ServerGauges } from './server-gauges';
 
 /** Upper limit of `roundMs`, milliseconds. */
 const MAX_ROUND_MS = 1_000;
@@ -19,6 +20,11 @@ const MAX_ROUND_MS = 1_000;
 const FIRST_PROBE_MS = 1_000;
 /** Minimum time between two probes out of turn, milliseconds. */
 const SOON_MS = 500;
+
+/** Name of an engine in the log of outages. */
+function nameEngine(pool: string, serverId: string): string {
+  return `engine ${serverId} of pool ${pool}`;
+}
 
 /**
  * Probes servers. An answer to any replica counts as a heartbeat, and only a transition marks silent servers. So all
@@ -47,6 +53,7 @@ export class ProbeService implements OnModuleDestroy {
     private readonly records: EngineRecordsService,
     private readonly alarms: Alarms,
     private readonly config: LoadBalancerConfig,
+    private readonly gauges: ServerGauges,
   ) {
     this.roundMs = Math.min(config.probeIntervalMs / 2, MAX_ROUND_MS);
     const patience = { fastMs: this.roundMs, slowMs: Math.max(this.roundMs, config.serverFailedAfterMs / 2) };
@@ -70,9 +77,12 @@ export class ProbeService implements OnModuleDestroy {
   @InEachPool('probe', (config: LoadBalancerConfig) => config.probeIntervalMs)
   async probe(pool: string): Promise<void> {
     const probed: ServerStatus[] = [];
+    const counts = new ServerCounts();
     let unknown = 0;
     const loads: Promise<LoadReport | undefined>[] = [];
     for await (const page of this.servers.pages('list', pool)) {
+      counts.add(page.servers);
+      for (const { serverId, state } of page.servers) if (state === 'ready') outages.end(nameEngine(pool, serverId));
       unknown += page.servers.filter(({ weightsUnknown }) => weightsUnknown === true).length;
       for (const servers of splitPages(page.servers)) {
         // A server with `probe: false` counts as answering.
@@ -88,12 +98,13 @@ export class ProbeService implements OnModuleDestroy {
         probed.push(...asked);
       }
     }
+    this.gauges.show(pool, counts);
     this.metrics.unknownWeights.set({ pool }, unknown);
     const message =
       'Servers take no leases, since their weights are unknown: report the version of each, or load again';
     this.alarms.look(pool, 'weights', unknown > 0 ? 'weights-unknown' : undefined, message, { servers: unknown });
     this.probes.askSlow(pool, probed);
-    await this.review(pool);
+    await this.review(pool, new Map(probed.map(({ serverId, endpoint }) => [serverId, endpoint])));
     await this.storeLoads(pool, await Promise.all(loads));
   }
 
@@ -147,7 +158,7 @@ export class ProbeService implements OnModuleDestroy {
   }
 
   /** Reviews silent servers: two missed probes make a server suspect, and a later answer makes the server ready. */
-  private async review(pool: string): Promise<void> {
+  private async review(pool: string, endpoints: ReadonlyMap<string, string>): Promise<void> {
     const limits = {
       suspectAfterMs: 2 * this.config.probeIntervalMs,
       failedAfterMs: Math.max(2 * this.config.probeIntervalMs, this.config.serverFailedAfterMs),
@@ -156,13 +167,16 @@ export class ProbeService implements OnModuleDestroy {
     let isFirst = true;
     for await (const reply of this.servers.pages('review', pool, limits)) {
       this.waiters.sendAll(pool, reply);
-      for (const serverId of reply.suspected)
-        this.logger.warn({ pool, serverId }, 'A server is silent and now suspect');
+      for (const serverId of [...reply.suspected, ...reply.failed]) {
+        const ids = { pool, serverId, endpoint: endpoints.get(serverId) ?? 'unknown' };
+        const cause = `${ids.endpoint} did not answer two probes; the server is suspect`;
+        outages.begin({ name: nameEngine(pool, serverId), ids, isLeaf: true }, cause);
+      }
       for (const serverId of reply.failed)
         this.logger.error({ pool, serverId }, 'A server has failed; its leases have expired');
       const hung = reply.hung.filter((server) => !server.held);
       for (const server of hung) {
-        this.metrics.serversHung.inc();
+        this.metrics.serversHung.inc({ pool });
         const message = 'Calls got no tokens though the engine answers: they move, and the server is suspect';
         this.logger.error({ pool, serverId: server.serverId, silentMs: server.silentMs }, message);
       }

@@ -140,7 +140,7 @@ export class ServersService {
   async fence(pool: string, { serverId, epoch, reason }: FenceServerRequest): Promise<FenceServerReply> {
     const reply = await this.store.fence(pool, { serverId, epoch, reason });
     if (reply.changed) {
-      this.metrics.serversFenced.inc();
+      this.metrics.serversFenced.inc({ pool });
       this.logger.warn({ pool, serverId, epoch, reason }, 'A server was fenced; its leases have expired');
       this.sweeper.soon(pool);
     }

@@ -38,7 +38,7 @@ export class SweepService {
 
   private async pages(pool: string): Promise<void> {
     for await (const page of this.store.whileMore('sweep', pool)) {
-      this.waiters.send(page);
+      this.waiters.send(pool, page);
       this.metrics.leasesReaped.inc(page.returned);
       if (page.grantsLeft) await this.waiters.grant(pool);
       if (page.returned > 0) await failpoint('load-balancer.sweep.between-pages');

@@ -53,7 +53,7 @@ export class UpkeepService {
     const { paused: _, changed, ...waiting } = await this.pools.pause(pool, { paused: false, overdueOnly: true });
     if (!changed) return;
     this.waiters.sendAll(pool, waiting);
-    this.metrics.pausesOverdue.inc();
+    this.metrics.pausesOverdue.inc({ pool });
     this.logger.error({ pool }, 'The pool was paused until the deadline of the pause: pool and engines are resumed');
   }
 
@@ -68,7 +68,7 @@ export class UpkeepService {
       const alarm = reply.held && `workers-${reply.held}`;
       this.alarms.look(pool, 'workers', alarm, 'No worker expires for one time to live');
       if (reply.expired.length === 0) continue;
-      this.metrics.workersExpired.inc(reply.expired.length);
+      this.metrics.workersExpired.inc({ pool }, reply.expired.length);
       this.logger.warn({ pool, workers: reply.expired }, 'Workers were silent: their leases have expired');
       this.sweeper.soon(pool);
     }

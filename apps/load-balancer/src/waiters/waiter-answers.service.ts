@@ -21,14 +21,14 @@ export class WaiterAnswersService {
     private readonly metrics: LoadBalancerMetrics,
   ) {}
 
-  send({ answers, servers }: Pick<WaiterAnswers, 'answers' | 'servers'>): void {
+  send(pool: string, { answers, servers }: Pick<WaiterAnswers, 'answers' | 'servers'>): void {
     for (const answer of answers) {
       if ('error' in answer) {
         this.metrics.acquires.inc({ outcome: answer.error });
         this.messaging.reply(answer.replyTo, toRefusal(answer));
       } else {
         this.metrics.granted(answer);
-        this.metrics.waits.observe(answer.waitedMs / 1_000);
+        this.metrics.waited(pool, answer.waitedMs);
         this.messaging.reply(answer.replyTo, toLeaseGrant(answer.acquireId, answer, servers));
       }
     }
@@ -36,7 +36,7 @@ export class WaiterAnswersService {
 
   /** Sends the answers of a transition. If the transition has left free places, grants them in the background. */
   sendAll(pool: string, reply: WaiterAnswers): void {
-    this.send(reply);
+    this.send(pool, reply);
     if (!reply.more) return;
     this.grant(pool).catch((error: unknown) => {
       // The next run of `expire` grants the acquires.
@@ -49,7 +49,7 @@ export class WaiterAnswersService {
   async expire(pool: string): Promise<void> {
     let left = 0;
     for await (const page of this.store.whileMore('expire', pool)) {
-      this.send(page);
+      this.send(pool, page);
       left = page.waiting;
     }
     // A process may have died before it granted a free place.
@@ -58,6 +58,6 @@ export class WaiterAnswersService {
 
   /** Grants the free places of a pool to its waiters. @throws BroomwagonError UNAVAILABLE */
   async grant(pool: string): Promise<void> {
-    for await (const page of this.store.whileMore('grant', pool)) this.send(page);
+    for await (const page of this.store.whileMore('grant', pool)) this.send(pool, page);
   }
 }

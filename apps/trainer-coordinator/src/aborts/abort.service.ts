@@ -108,7 +108,7 @@ export class AbortService {
       leaseIds: overdueLeases.map(({ leaseId }) => leaseId),
     });
     this.logger.warn({ pool, requests: ended, fenced: fenced.size }, 'Aborts were not confirmed within their deadline');
-    this.metrics.abortsUnconfirmed.inc(ended);
+    this.metrics.abortsUnconfirmed.inc({ pool }, ended);
   }
 
   /** Deletes dropped groups when their time to be kept is over. @throws BroomwagonError UNAVAILABLE */

@@ -26,7 +26,7 @@ export class ServerFences {
         const serverId = decodeId(server.serverId);
         const { changed } = await this.client.call(pool, 'server.fence', { ...server, serverId, reason });
         if (!changed) continue;
-        this.metrics.serversFenced.inc();
+        this.metrics.serversFenced.inc({ pool });
         this.logger.error({ pool, ...server, reason }, 'A server whose requests could not be stopped was fenced');
       } catch (error) {
         if (!isBroomwagonError(error, 'SERVER_NOT_FOUND')) throw error;

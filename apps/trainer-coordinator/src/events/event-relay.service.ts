@@ -13,6 +13,7 @@ import { InEachPool } from '@broomwagon/platform';
 import { EventOutbox, type RolloutEvent } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
+import { RoundReports } from '../rounds/round-reports';
 
 const RELAY_INTERVAL_MS = 200;
 /** Pause before a NATS server without JetStream is asked for JetStream again, milliseconds. */
@@ -43,6 +44,7 @@ export class EventRelayService {
     private readonly messaging: MessagingClient,
     private readonly config: CoordinatorConfig,
     private readonly metrics: CoordinatorMetrics,
+    private readonly reports: RoundReports,
   ) {}
 
   /** Relays all present events of a pool. @throws BroomwagonError UNAVAILABLE: the events stay in the outbox */
@@ -57,7 +59,10 @@ export class EventRelayService {
       await this.publish(pool, events);
       await this.outbox.done(pool, events);
       this.metrics.eventsRelayed.inc(events.length);
-      for (const { type, body } of events) this.countLostGroup(pool, type, body.reason);
+      for (const event of events) {
+        this.countLostGroup(pool, event.type, event.body.reason);
+        await this.reports.note(pool, event);
+      }
     }
   }
 

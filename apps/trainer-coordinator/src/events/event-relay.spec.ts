@@ -6,6 +6,7 @@ import { flushPrefix, startNats, testPool, testRedisUrl, type ServerHandle } fro
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
+import type { RoundReports } from '../rounds/round-reports';
 import { EventRelayService } from './event-relay.service';
 
 const { pool: prefix } = testPool();
@@ -59,7 +60,10 @@ async function open(user: string, pool: string) {
     const connection = await connect();
     connections.push(connection);
     const outbox = new EventOutbox(redis, prefix, name);
-    relays.push(new EventRelayService(outbox, new MessagingClient(connection), new CoordinatorConfig(), metrics));
+    const reports = { note: async () => undefined } as unknown as RoundReports;
+    relays.push(
+      new EventRelayService(outbox, new MessagingClient(connection), new CoordinatorConfig(), metrics, reports),
+    );
   }
   ends.push(() => Promise.all(connections.map((connection) => connection.close())));
   /** Runs all replicas once, like their periodic tasks: an error is logged, and the next run follows. */

@@ -51,7 +51,7 @@ export class GrantService {
           ? new BroomwagonError('FENCED', 'The worker epoch has expired; register again', { field: 'workerEpoch' })
           : { claims };
         this.messaging.reply(replyTo, answer);
-        this.metrics.claims.inc({ outcome: 'granted' }, fenced ? 0 : 1);
+        this.metrics.claims.inc({ pool, outcome: 'granted' }, fenced ? 0 : 1);
       }
       more = page.more;
     }
@@ -72,7 +72,7 @@ export class GrantService {
     for await (const page of this.requests.whileMore('expireClaims', pool)) {
       const answer = page.paused ? toRefusal({ error: 'POOL_PAUSED', reason: page.paused }) : { claims: [] };
       for (const inbox of page.replyTo) this.messaging.reply(inbox, answer);
-      this.metrics.claims.inc({ outcome: 'expired' }, page.replyTo.length);
+      this.metrics.claims.inc({ pool, outcome: 'expired' }, page.replyTo.length);
     }
   }
 

@@ -33,7 +33,7 @@ export class LedgerMetrics {
     private readonly config: CoordinatorConfig,
   ) {
     const labels = ['pool', 'training_job'];
-    const gauge = (name: string, help: string) => metrics.gauge(`ledger_${name}`, help, labels);
+    const gauge = (name: string, help: string) => metrics.readGauge(`ledger_${name}`, help, labels);
     this.values = {
       lengthBias: gauge('length_bias_ratio', 'Mean length of trained samples / of all started samples; 1 = unbiased'),
       offPolicy: gauge('off_policy_ratio', 'Share of trained tokens generated with older weights'),
@@ -42,18 +42,18 @@ export class LedgerMetrics {
       span: gauge('version_span', 'Maximum weight versions between a token and its training'),
       cuts: gauge('cuts_per_group', 'Maximum cuts of a trained group'),
     };
-    const gaugeOfPool = (name: string, help: string) => metrics.gauge(`pool_ledger_${name}`, help, ['pool']);
+    const gaugeOfPool = (name: string, help: string) => metrics.readGauge(`pool_ledger_${name}`, help, ['pool']);
     this.ofPool = {
       lengthBias: gaugeOfPool('length_bias_ratio', 'As ledger_length_bias_ratio, of all samples of the pool together'),
       offPolicy: gaugeOfPool('off_policy_ratio', 'As ledger_off_policy_ratio, of all tokens of the pool together'),
       waste: gaugeOfPool('waste_ratio', 'As ledger_waste_ratio, of all tokens of the pool together'),
     };
-    this.waste = metrics.gauge(
+    this.waste = metrics.readGauge(
       'ledger_wasted_tokens',
       'Tokens thrown away, by reason; training_job="other": of the jobs beyond METRICS_JOBS',
       [...labels, 'reason'],
     );
-    this.alarms = metrics.gauge(
+    this.alarms = metrics.readGauge(
       'ledger_alarms',
       'Bounds that are nearly reached (1) or exceeded (2), otherwise 0; training_job="other": of the jobs beyond ' +
         'METRICS_JOBS',

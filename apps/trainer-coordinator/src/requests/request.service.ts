@@ -85,10 +85,10 @@ export class RequestService {
     const answer = await this.requests.claim(pool, { replyTo, ...body });
     await failpoint('coordinator.claim.before-reply');
     if (answer.parked) {
-      this.metrics.claims.inc({ outcome: 'parked' });
+      this.metrics.claims.inc({ pool, outcome: 'parked' });
       return PARKED;
     }
-    this.metrics.claims.inc({ outcome: answer.claims.length > 0 ? 'given' : 'empty' });
+    this.metrics.claims.inc({ pool, outcome: answer.claims.length > 0 ? 'given' : 'empty' });
     return { claims: answer.claims };
   }
 
@@ -192,7 +192,7 @@ export class RequestService {
         () => true,
       );
       if (!isStoreBroken) return missingRef;
-      this.logger.warn({ pool, requestId }, `A segment cannot be read now, and is kept: ${error.message}`);
+      this.logger.warn({ pool, requestId, err: error }, 'A segment cannot be read now, and is kept');
       return undefined;
     }
     this.logger.warn({ pool, requestId }, 'A worker does not find a stored payload: it may use another payload store');

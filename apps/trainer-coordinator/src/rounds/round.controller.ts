@@ -17,6 +17,7 @@ import { RoundSweeps } from './round-sweeps';
 import { ResultsService } from './results.service';
 import { RewardService } from './reward.service';
 import { RoundService } from './round.service';
+import { RoundTraces } from './round-traces';
 import { SubmissionService } from './submission.service';
 
 const DEFAULT_CANCEL_REASON = 'round-cancelled';
@@ -32,6 +33,7 @@ export class RoundController {
     private readonly sweeps: RoundSweeps,
     private readonly memory: RedisMemory,
     private readonly inspections: InspectionStore,
+    private readonly traces: RoundTraces,
   ) {}
 
   @Operation('round.next')
@@ -51,7 +53,7 @@ export class RoundController {
 
   @Operation('round.submit')
   submit(body: SubmitGroupsRequest, { pool }: MessageContext) {
-    return this.submissions.submit(pool, body);
+    return this.traces.run('round.submit', pool, body, () => this.submissions.submit(pool, body));
   }
 
   @Operation('round.list')
@@ -75,21 +77,25 @@ export class RoundController {
 
   @Operation('round.reward')
   reward(body: RewardGroupsRequest, { pool }: MessageContext) {
-    return this.rewards.reward(pool, body);
+    return this.traces.run('round.reward', pool, body, () => this.rewards.reward(pool, body));
   }
 
   @Operation('round.close')
   async close({ rewards, remainingGroups, ...body }: CloseRoundRequest, { pool }: MessageContext) {
-    if (rewards?.length) await this.rewards.rewardBeforeClose(pool, body, { groups: rewards, remainingGroups });
-    const closed = await this.store.close(pool, body);
-    this.sweeps.foldSoon(pool, body);
-    return closed;
+    return this.traces.run('round.close', pool, body, async () => {
+      if (rewards?.length) await this.rewards.rewardBeforeClose(pool, body, { groups: rewards, remainingGroups });
+      const closed = await this.store.close(pool, body);
+      this.sweeps.foldSoon(pool, body);
+      return closed;
+    });
   }
 
   @Operation('round.cancel')
   async cancel({ reason = DEFAULT_CANCEL_REASON, ...body }: CancelRoundRequest, { pool }: MessageContext) {
-    const cancelled = await this.store.cancel(pool, { ...body, reason });
-    this.sweeps.giveBackSoon(pool, body);
-    return cancelled;
+    return this.traces.run('round.cancel', pool, body, async () => {
+      const cancelled = await this.store.cancel(pool, { ...body, reason });
+      this.sweeps.giveBackSoon(pool, body);
+      return cancelled;
+    });
   }
 }

@@ -6,6 +6,7 @@ import {
   type ErrorCode,
   type FailReason,
   type FailRequest,
+  outages,
   type Segment,
 } from '@broomwagon/contracts';
 import { withoutQuote } from '@broomwagon/engines';
@@ -42,6 +43,8 @@ export interface Failure {
   /** Reference of a segment of the claim that the payload store does not have. */
   missingRef?: string;
   message?: string;
+  /** Error of the engine, whose text may have parts of the prompt. */
+  cause?: Error;
 }
 
 /** The failure of a request that the engine has ended by itself. */
@@ -58,7 +61,7 @@ const FAILURES: Record<FailureKind, Pick<Failure, 'reason' | 'retryable'>> = {
 
 /** The failure of a call. */
 export function toFailure(error: Error): Failure {
-  return { ...FAILURES[classifyFailure(error)], message: error.message };
+  return { ...FAILURES[classifyFailure(error)], message: error.message, cause: error };
 }
 
 /**
@@ -105,7 +108,7 @@ export class AttemptReporter {
     const { generatedMs, run } = attempt;
     const body = { ...attempt.identity, reason, retryable, lostTokens, missingRef, message, segment, generatedMs, run };
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
-    if (COUNTED.has(reason)) {
+    if (COUNTED.has(reason) && !outages.explains(failure.cause)) {
       this.logger.warn({ ...attempt.ids, reason }, `The attempt failed: ${message && withoutQuote(message)}`);
     }
     return this.report(attempt, outcome, () => this.sayFailed(body));
@@ -130,7 +133,7 @@ export class AttemptReporter {
     } catch (error) {
       if (isExpiredEpoch(error)) return 'fenced';
       if (isGone(error)) return 'gone';
-      this.logger.error({ ...attempt.ids, outcome }, `The end was not accepted: ${(error as Error).message}`);
+      this.logger.error({ ...attempt.ids, outcome, err: error }, 'The end was not accepted');
       if (!isBroomwagonError(error) || !error.retryable || error.code === 'INTERNAL') await this.sayUnclaimed(attempt);
       return 'lost';
     }
@@ -140,8 +143,8 @@ export class AttemptReporter {
   /** Reports the attempt as `unclaimed`. If this call fails too, the next reconciliation returns the attempt. */
   private async sayUnclaimed(attempt: Attempt): Promise<void> {
     const body = { ...attempt.identity, reason: 'unclaimed' as const, retryable: true };
-    await this.sayFailed(body).catch((error: Error) =>
-      this.logger.error(attempt.ids, `The attempt was not returned: ${error.message}`),
+    await this.sayFailed(body).catch((error: unknown) =>
+      this.logger.error({ ...attempt.ids, err: error }, 'The attempt was not returned'),
     );
   }
 }

@@ -24,7 +24,7 @@ import {
   toReleaseOutcome,
   toSegment,
 } from '@broomwagon/generation';
-import { inSpan } from '@broomwagon/messaging';
+import { inSpan, toSpanAttributes } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import { WorkerConfig } from '../worker.config';
 import { WorkerMetrics, type AttemptOutcome } from '../worker-metrics';
@@ -38,6 +38,16 @@ import { SegmentSaver } from './segment-saver';
 
 /** Maximum time that the report of an end waits for the answer to the release of the lease, milliseconds. */
 const RELEASE_HEAD_START_MS = 1_000;
+/** Outcomes that are errors of the attempt. */
+const FAILED: ReadonlySet<AttemptOutcome> = new Set([
+  'engine-error',
+  'engine-rejected',
+  'payload',
+  'payload-full',
+  'timeout',
+  'lost',
+]);
+
 /** Runs one claimed request from its prompt to its end. */
 @Injectable()
 export class AttemptRunner {
@@ -69,7 +79,13 @@ export class AttemptRunner {
     let outcome: AttemptOutcome = 'lost';
     this.metrics.running.set(this.registry.size);
     try {
-      outcome = await inSpan(attempt.claim.traceparent, 'attempt', attempt.ids, () => this.perform(attempt));
+      const { traceparent } = attempt.claim;
+      const attributes = toSpanAttributes({ pool: this.config.pool, ...attempt.ids });
+      outcome = await inSpan({ traceparent, name: 'attempt', attributes }, async (end) => {
+        const ended = await this.perform(attempt);
+        end({ 'broomwagon.outcome': ended }, FAILED.has(ended) ? ended : undefined);
+        return ended;
+      });
     } catch (error) {
       this.logger.error({ ...attempt.ids, err: error }, 'The attempt failed because of a defect');
       outcome = await this.endAfterDefect(attempt, error as Error);

@@ -169,7 +169,7 @@ export class PartialSaver {
 
   private onError(attempt: Attempt, error: Error): void {
     if (isExpiredEpoch(error) || isGone(error)) attempt.stop('expired');
-    else this.logger.warn(attempt.ids, `The partial save failed: ${error.message}`);
+    else this.logger.warn({ ...attempt.ids, err: error }, 'The partial save failed');
   }
 }
 

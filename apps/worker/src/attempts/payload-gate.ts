@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isBroomwagonError } from '@broomwagon/contracts';
+import { isBroomwagonError, outages } from '@broomwagon/contracts';
 import { PayloadStore } from '@broomwagon/state';
 
 /** Pause between two checks of a store that cannot be written. */
@@ -14,6 +14,7 @@ const CHECK_INTERVAL_MS = 1_000;
 export class PayloadGate {
   private readonly logger = new Logger(PayloadGate.name);
   private isOpen = true;
+  private isLogged = false;
 
   constructor(private readonly payloads: PayloadStore) {}
 
@@ -21,7 +22,10 @@ export class PayloadGate {
   close(error: unknown): void {
     if (!isBroomwagonError(error, 'UNAVAILABLE') || !this.isOpen) return;
     this.isOpen = false;
-    this.logger.error(`No request is claimed until the payload store can be written: ${error.message}`);
+    // The log has the outage of the store, unless only a part of the store fails.
+    this.isLogged = !outages.explains(error);
+    if (this.isLogged)
+      this.logger.error({ err: error }, 'No request is claimed until the payload store can be written');
   }
 
   /** Resolves when the store takes payloads, or at the abort of the signal. Never throws. */
@@ -30,7 +34,7 @@ export class PayloadGate {
       try {
         await this.payloads.checkWritable();
         this.isOpen = true;
-        this.logger.log('The payload store can be written again');
+        if (this.isLogged) this.logger.log('The payload store can be written again');
       } catch (error) {
         // A full store does not close the gate: the coordinator knows the quotas and stops the claims.
         this.isOpen = isBroomwagonError(error, 'PAYLOAD_STORE_FULL');

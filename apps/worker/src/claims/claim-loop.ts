@@ -70,7 +70,7 @@ export class ClaimLoop {
       } catch (error) {
         if (isExpiredEpoch(error)) this.session.fence(worker);
         else {
-          this.logger.warn(`The claim failed: ${(error as Error).message}`);
+          this.logger.warn({ err: error }, 'The claim failed');
           await delay(ERROR_PAUSE_MS, undefined, { signal }).catch(() => undefined);
         }
       }

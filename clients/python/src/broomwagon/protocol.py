@@ -4933,6 +4933,9 @@ class RoundStatus(TypedDict):
     queue.
     """
 
+    traceparent: NotRequired[str]
+    """W3C trace context of the round, by which its trace is found; absent without traces."""
+
     completedReason: NotRequired[CompletedReason]
     """Why the round was completed; absent before."""
 

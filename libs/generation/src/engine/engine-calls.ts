@@ -1,6 +1,13 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { textOfPrompt, type Epoch, type Prompt, type ServerId } from '@broomwagon/contracts';
-import type { GenerationRequest, PassedRequest, PassOptions } from '@broomwagon/engines';
+import {
+  isBroomwagonError,
+  outages,
+  textOfPrompt,
+  type Epoch,
+  type Prompt,
+  type ServerId,
+} from '@broomwagon/contracts';
+import { type GenerationRequest, type PassedRequest, type PassOptions, withoutQuote } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import { takeExperts, EXPERTS_FIELD, type RoutedExperts } from '../experts/routed-experts';
 import { HolderConfig } from '../holder/holder.config';
@@ -12,6 +19,7 @@ import { EngineAdapters } from './engine-adapters';
 import { passOnEngine, type Passed } from './pass-on-engine';
 import { type EngineRunOptions, type Generated, runOnEngine } from './run-on-engine';
 import { ServerSigns } from './server-signs';
+import { endGenerationSpan, getErrorType, toGenerationSpan } from './generation-span';
 
 export interface CallOptions extends Omit<
   EngineRunOptions,
@@ -54,32 +62,46 @@ export class EngineCalls {
     const start = tokens.count;
     const from = experts?.nextRow(dialect) ?? 0;
     const signs = this.signs.begin(lease, countContextTokens(request.prompt, request.made?.tokenCount));
-    const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
+    const span = toGenerationSpan(lease, this.config.pool, request);
     const { cacheSalt } = lease;
     // An engine takes the interval at the start of a call only.
     const streamInterval = readsAtOnce?.() ? 1 : (lease.streamInterval ?? this.config.streamInterval);
     const prompt = experts === undefined ? request.prompt : experts.ask(request.prompt, dialect);
-    const generated = await inSpan(undefined, 'generate', span, () =>
-      runOnEngine(engine, call, Object.assign({}, request, { prompt, cacheSalt, streamInterval }), tokens, {
-        readsAtOnce,
-        endsAborted,
-        opaqueField: experts && EXPERTS_FIELD,
-        onUncheckedText: () => this.metrics.uncheckedTexts.inc(),
-        onEventSizes: (tokens, interval) => {
-          signs.noteInterval(tokens);
-          if (tokens > 0 && tokens < interval) this.noteFineEvents(lease);
+    let untilFirstToken: (() => void) | undefined = this.metrics.firstTokenSeconds.startTimer();
+    const generated = await inSpan(span, async (end) => {
+      const ended = await runOnEngine(
+        engine,
+        call,
+        Object.assign({}, request, { prompt, cacheSalt, streamInterval }),
+        tokens,
+        {
+          readsAtOnce,
+          endsAborted,
+          opaqueField: experts && EXPERTS_FIELD,
+          onUncheckedText: () => this.metrics.uncheckedTexts.inc(),
+          onEventSizes: (tokens, interval) => {
+            signs.noteInterval(tokens);
+            if (tokens > 0 && tokens < interval) this.noteFineEvents(lease);
+          },
+          onTokens: (increment) => {
+            if (increment.tokenCount > 0) {
+              untilFirstToken?.();
+              untilFirstToken = undefined;
+            }
+            signs.receive(increment.tokenCount);
+            onTokens?.(increment);
+          },
+          onStreamEnd: () => {
+            signs.end();
+            return onStreamEnd?.();
+          },
+          stopDeadlineMs: this.config.transitionDeadlineMs,
         },
-        onTokens: (increment) => {
-          signs.receive(increment.tokenCount);
-          onTokens?.(increment);
-        },
-        onStreamEnd: () => {
-          signs.end();
-          return onStreamEnd?.();
-        },
-        stopDeadlineMs: this.config.transitionDeadlineMs,
-      }),
-    );
+      );
+      endGenerationSpan(end, ended);
+      return ended;
+    });
+    noteEngine(lease, 'error' in generated ? generated.error : undefined);
     const { unsentTokens = 0 } = generated;
     if (unsentTokens > 0)
       this.metrics.unsentTokens.inc({ cause: 'error' in generated ? 'failed' : 'stopped' }, unsentTokens);
@@ -106,17 +128,29 @@ export class EngineCalls {
     onPiece: NonNullable<PassOptions['onPiece']>,
   ): Promise<Passed> {
     const signs = this.signs.begin(lease, undefined);
-    const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
+    const span = toGenerationSpan(lease, this.config.pool, request);
     const take: PassOptions['onPiece'] = (piece, contentType) => {
       signs.receive(1);
       onPiece(piece, contentType);
     };
     const { transitionDeadlineMs } = this.config;
     const salted = Object.assign({}, request, { cacheSalt: lease.cacheSalt });
-    return inSpan(undefined, 'generate', span, () =>
-      passOnEngine(this.engines.of(lease), call, salted, take, transitionDeadlineMs),
-    );
+    const passed = await inSpan(span, async (end) => {
+      const ended = await passOnEngine(this.engines.of(lease), call, salted, take, transitionDeadlineMs);
+      if ('error' in ended) end({}, getErrorType(ended.error));
+      return ended;
+    });
+    noteEngine(lease, 'error' in passed ? passed.error : undefined);
+    return passed;
   }
+}
+
+/** Notes the outage of an engine that does not answer, and its end: a call that ended without an error. */
+function noteEngine({ serverId, endpoint }: Lease, error: Error | undefined): void {
+  const name = `engine ${serverId} at ${endpoint}`;
+  if (error === undefined) outages.end(name);
+  else if (isBroomwagonError(error, 'ENGINE_UNREACHABLE') || isBroomwagonError(error, 'ENGINE_STALLED'))
+    outages.begin({ name, ids: { serverId }, isLeaf: true }, `${error.code}: ${withoutQuote(error.message)}`);
 }
 
 /** Estimated tokens that the engine holds at the start of a call; a text counts one token for four characters. */

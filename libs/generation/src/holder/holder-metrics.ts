@@ -26,5 +26,10 @@ export class HolderMetrics {
     'Calls whose engine sent far more events than it was asked for',
   );
 
+  readonly firstTokenSeconds = this.metrics.histogram(
+    'first_token_seconds',
+    'Time from the call of an engine to its first token: queue of the engine, and prefill',
+  );
+
   constructor(private readonly metrics: Metrics) {}
 }

@@ -34,7 +34,7 @@ export class LeaseReleaser {
     const item = { leaseId, acquireId, outcome, retryAfterMs, tokens };
     const work = this.send(item)
       .catch((error: Error) => {
-        this.logger.warn(call.ids, `The lease was not released: ${error.message}`);
+        this.logger.warn({ ...call.ids, err: error }, 'The lease was not released');
         return undefined;
       })
       .finally(() => {

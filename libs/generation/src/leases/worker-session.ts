@@ -63,7 +63,7 @@ export class WorkerSession {
   /** Ends an epoch that has expired, as the answer to a call reports. */
   fence(worker: WorkerEpoch): void {
     if (!this.isCurrent(worker)) return;
-    this.logger.warn(`Epoch ${worker.workerEpoch} has expired: all attempts and calls are stopped`);
+    this.logger.warn({ ...worker }, 'The epoch has expired: all attempts and calls are stopped');
     this.metrics.fences.inc();
     this.epoch = undefined;
     this.epochEnd.abort();
@@ -82,7 +82,7 @@ export class WorkerSession {
     this.epoch = undefined;
     await this.controlPlane
       .callWithRetry('worker.deregister', worker, { deadlineMs: 2_000 })
-      .catch((error: Error) => this.logger.warn(`Could not deregister; the epoch will expire: ${error.message}`));
+      .catch((error: unknown) => this.logger.warn({ err: error }, 'Could not deregister; the epoch will expire'));
   }
 
   private async register(): Promise<void> {
@@ -95,10 +95,10 @@ export class WorkerSession {
         const body = { workerId, registrationId, ttlMs };
         const { workerEpoch } = await this.controlPlane.callWithRetry('worker.register', body, { deadlineMs, signal });
         this.epoch = { workerId, workerEpoch };
-        this.logger.log(`Registered as ${workerId}, epoch ${workerEpoch}`);
+        this.logger.log({ workerId, workerEpoch }, 'Registered');
         return;
       } catch (error) {
-        this.logger.warn(`Could not register yet: ${(error as Error).message}`);
+        this.logger.warn({ err: error, workerId }, 'Could not register yet');
         // Another process has registered under this name meanwhile.
         if (isBroomwagonError(error, 'FENCED')) registrationId = randomUUID();
         await delay(REGISTER_PAUSE_MS, undefined, { signal }).catch(() => undefined);

@@ -105,7 +105,7 @@ export class Heartbeat {
         });
     } catch (error) {
       if (isExpiredEpoch(error)) this.session.fence(worker);
-      else this.logger.warn(`The heartbeat failed: ${(error as Error).message}`);
+      else this.logger.warn({ err: error }, 'The heartbeat failed');
       return undefined;
     }
   }

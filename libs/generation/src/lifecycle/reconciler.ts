@@ -36,7 +36,7 @@ export class Reconciler {
       await this.reconcileAttempts(worker, oldBeforeMs);
     } catch (error) {
       if (isExpiredEpoch(error)) this.session.fence(worker);
-      else this.logger.warn(`The reconciliation failed: ${(error as Error).message}`);
+      else this.logger.warn({ err: error }, 'The reconciliation failed');
     }
   }
 
@@ -76,7 +76,7 @@ export class Reconciler {
       // The attempt has ended or was claimed again between the two calls. INTERNAL must not stop the return of other
       // attempts.
       const isInternal = isBroomwagonError(error, 'INTERNAL');
-      if (isInternal) this.logger.error({ requestId, attempt }, `The attempt was not returned: ${error.message}`);
+      if (isInternal) this.logger.error({ requestId, attempt, err: error }, 'The attempt was not returned');
       else if (!isBroomwagonError(error) || error.retryable) throw error;
     }
   }

@@ -1,5 +1,5 @@
-import { BroomwagonError } from '@broomwagon/contracts';
-import { headers as makeHeaders, type MsgHdrs, RequestStrategy } from 'nats';
+import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
+import { headers as makeHeaders, type Msg, type MsgHdrs, RequestStrategy } from 'nats';
 import type { MessagingConnection } from '../connection';
 import { injectTrace, inRequestSpan } from '../trace-context';
 import { MessageContext } from '../transport/message-context';
@@ -8,6 +8,7 @@ import { findPoolToken } from '../transport/subjects';
 import { decodeBody, publishReply, TIMEOUT_HEADER, readWaitMs, readWireError, type JsonObject } from '../wire';
 import { RequestMultiplexer, sendFailure } from './request-multiplexer';
 import { withRetry, type RetryOptions } from './retry';
+import { ServiceOutages } from './service-outages';
 
 export interface RequestOptions {
   /** Longest wait for the reply, milliseconds. Default 5,000. */
@@ -28,6 +29,7 @@ export type ClientHandler = (body: JsonObject, context: MessageContext) => void 
 /** Sends requests, events and replies to parked calls, with or without Nest. All failures are BroomwagonErrors. */
 export class MessagingClient {
   private readonly multiplexer: RequestMultiplexer;
+  private readonly services: ServiceOutages;
 
   constructor(
     readonly connection: MessagingConnection,
@@ -37,9 +39,11 @@ export class MessagingClient {
   ) {
     this.multiplexer = new RequestMultiplexer(connection, repeatAfterMs);
     connection.refusals.onPublish((subject, error) => this.multiplexer.reject(error, subject));
-    void connection.closedForGood.then((error) =>
-      this.multiplexer.reject(new BroomwagonError('UNAVAILABLE', 'The connection to NATS is closed', { cause: error })),
-    );
+    this.services = new ServiceOutages(() => connection.isConnected());
+    void connection.closedForGood.then((error) => {
+      this.multiplexer.reject(new BroomwagonError('UNAVAILABLE', 'The connection to NATS is closed', { cause: error }));
+      this.services.stop();
+    });
   }
 
   /**
@@ -74,13 +78,20 @@ export class MessagingClient {
 
   private async requestOnce<Reply>(subject: string, body: object, options: RequestOptions): Promise<Reply> {
     const timeoutMs = options.timeoutMs ?? 5_000;
-    const message = await this.multiplexer.request({
+    const sent = {
       subject,
       body: JSON.stringify(body),
       headers: buildRequestHeaders(options.headers, timeoutMs),
       timeoutMs,
       mayPark: readWaitMs(body) > 0,
-    });
+    };
+    let message: Msg;
+    try {
+      message = await this.multiplexer.request(sent);
+    } catch (error) {
+      if (isBroomwagonError(error)) this.services.noteFailure(subject, error);
+      throw error;
+    }
     let reply: unknown;
     try {
       reply = decodeBody(message.data);
@@ -88,7 +99,11 @@ export class MessagingClient {
       throw new BroomwagonError('INTERNAL', `The reply of ${subject} is not a JSON object`, { cause: error });
     }
     const failure = readWireError(reply);
-    if (failure !== undefined) throw failure;
+    if (failure !== undefined) {
+      this.services.noteRefusal(subject, failure);
+      throw failure;
+    }
+    this.services.noteAnswer(subject);
     return reply as Reply;
   }
 

@@ -201,7 +201,9 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.metrics.inFlight(this.inFlight.running());
     let outcome: MessageOutcome;
     try {
-      const answer = await inMessageSpan(message.headers, route.pattern, () => this.answer(route, incoming));
+      const answer = await inMessageSpan(message.headers, route.pattern, poolOf(route, message), () =>
+        this.answer(route, incoming),
+      );
       outcome = answer === PARKED ? 'PARKED' : 'OK';
       if (answer !== PARKED && replyTo !== undefined) {
         const failure = publishReply(this.nats, replyTo, answer, this.headersFor(message));
@@ -263,6 +265,10 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     await this.connection.drain(Math.max(1_000, left()));
     this.state = 'closed';
   }
+}
+
+function poolOf({ poolToken }: Route, { subject }: Msg): string | undefined {
+  return subject.split('.')[poolToken];
 }
 
 /** Returns the ids in the body of a message, for logs. Other fields of a body are not logged. */

@@ -1,6 +1,14 @@
-import { wireMessage, wireRecord } from '@broomwagon/contracts';
+import { isBroomwagonError, outages, wireMessage, wireRecord } from '@broomwagon/contracts';
 import { trace } from '@opentelemetry/api';
-import { pino, stdSerializers, type DestinationStream, type Logger, type LoggerOptions } from 'pino';
+import {
+  levels,
+  pino,
+  stdSerializers,
+  stdTimeFunctions,
+  type DestinationStream,
+  type Logger,
+  type LoggerOptions,
+} from 'pino';
 import type { Params } from 'nestjs-pino';
 import { withoutCredentials } from './without-credentials';
 
@@ -20,7 +28,8 @@ const SECRET_FIELDS = [
 ];
 
 /**
- * Creates a logger that writes one JSON object a line, without secrets.
+ * Creates a logger that writes one JSON object a line, without secrets. A failed call that an open outage explains is
+ * written at level debug.
  * @param storedIds true for an app that uses encoded ids, so that logs show ids as callers chose them
  */
 export function createLogger(app: string, level: string, storedIds: boolean, destination?: DestinationStream): Logger {
@@ -38,11 +47,13 @@ export function createLogger(app: string, level: string, storedIds: boolean, des
       return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
     },
     serializers: { err: (error: unknown) => (error instanceof Error ? cleanFields(toErrorFields(error)) : error) },
-    formatters: { log: cleanFields },
+    timestamp: stdTimeFunctions.isoTime,
+    formatters: { log: cleanFields, level: (label) => ({ level: label }) },
     hooks: {
-      logMethod(parts, method) {
+      logMethod(parts, method, level) {
         const masked = parts.map((part: unknown) => (typeof part === 'string' ? clean(part) : part));
-        method.apply(this, masked as Parameters<typeof method>);
+        if (level >= levels.values.warn! && isExplained(parts[0])) this.debug(...(masked as [object, string]));
+        else method.apply(this, masked as Parameters<typeof method>);
       },
     },
   };
@@ -64,8 +75,15 @@ export async function readableLog(format: LogFormat): Promise<DestinationStream 
   return pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' });
 }
 
+/** Whether an open outage, which the log has, explains the error of a line. */
+function isExplained(fields: unknown): boolean {
+  return outages.explains((fields as { err?: unknown } | undefined)?.err);
+}
+
 function toErrorFields(error: Error): Fields {
   const fields: Fields = { ...stdSerializers.err(error) };
+  // A typed error is an answer, whose stack says nothing; only INTERNAL is a defect.
+  if (isBroomwagonError(error) && error.code !== 'INTERNAL') delete fields.stack;
   // An error of ioredis has the command with all arguments, for example prompts, or megabytes.
   const { command } = fields as { command?: { name?: unknown } };
   if (command !== undefined) fields.command = command?.name;

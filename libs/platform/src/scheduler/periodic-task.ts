@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { Logger } from '@nestjs/common';
-import { isBroomwagonError } from '@broomwagon/contracts';
+import { isBroomwagonError, outages } from '@broomwagon/contracts';
 import type { Metrics } from '../metrics';
 
 /** Maximum random change of each pause, as a share, so that replicas do not run at the same time. */
@@ -20,7 +20,7 @@ export interface PeriodicTaskOptions {
 
 /**
  * Runs an asynchronous function periodically, never two runs at once. After an error, the next run is on schedule.
- * Errors are counted and logged; the same error is logged once a minute.
+ * Errors are counted and logged; the same error is logged once a minute, and not while an open outage explains it.
  */
 export class PeriodicTask {
   private readonly logger: Logger;
@@ -79,16 +79,16 @@ export class PeriodicTask {
 
   private noteFailure(error: unknown): void {
     this.failures.inc({ task: this.options.name });
+    if (outages.explains(error)) return;
     const nowMs = performance.now();
     this.streak ??= { runs: 0, beganAtMs: nowMs, logged: '', loggedAtMs: 0 };
     this.streak.runs++;
     const message = error instanceof Error ? error.message : String(error);
     if (message === this.streak.logged && nowMs - this.streak.loggedAtMs < LOGGED_AGAIN_MS) return;
     this.streak = { ...this.streak, logged: message, loggedAtMs: nowMs };
-    // An unavailable store is not a defect of this service, so the stack is not logged.
-    if (isBroomwagonError(error, 'UNAVAILABLE'))
-      this.logger.warn(`The run failed; the next run is on schedule: ${message}`);
-    else this.logger.error({ err: error }, 'The run failed; the next run is on schedule');
+    // An unavailable store is not a defect of this service.
+    const level = isBroomwagonError(error, 'UNAVAILABLE') ? 'warn' : 'error';
+    this.logger[level]({ err: error, task: this.options.name }, 'The run failed; the next run is on schedule');
   }
 
   private noteSuccess(): void {

@@ -268,9 +268,12 @@ describe('bootstrapService', () => {
     await server.stop();
     server = await startNats({ user: 'service', password: 'after', port });
     await expect.poll(() => exit.mock.calls).toEqual([[1]]);
-    const messages = logs.map((line) => JSON.parse(line) as { level: number; msg: string });
+    const messages = logs.map((line) => JSON.parse(line) as { level: string; msg: string });
     const fatal = messages.find(({ msg }) => msg.startsWith('This process ends, since only a restart helps: '));
-    expect(fatal).toMatchObject({ level: 60, msg: expect.stringContaining('NATS_USER and NATS_PASSWORD') as string });
+    expect(fatal).toMatchObject({
+      level: 'fatal',
+      msg: expect.stringContaining('NATS_USER and NATS_PASSWORD') as string,
+    });
     exit.mockRestore();
     await server.stop();
   });

@@ -78,11 +78,11 @@ export async function bootstrapService<Config extends ServiceConfig = ServiceCon
   options: BootstrapOptions<Config>,
 ): Promise<RunningService<Config>> {
   const config = options.config ?? loadConfig(options.configType ?? (ServiceConfig as new () => Config));
-  const stopTracing = await startTracing(options.app, config.otlpEndpoint);
   const name = `broomwagon-${options.app}`;
   const connection = await connectNats({ ...config.natsConfig(), name, startDeadlineMs: config.startDeadlineMs });
   options.onConnected?.();
   try {
+    const stopTracing = await startTracing(options.app, config.otlpEndpoint, connection.replicaId);
     return await start(appModule, options, config, connection, stopTracing);
   } catch (error) {
     await connection.close();
@@ -149,7 +149,7 @@ async function start<Config extends ServiceConfig>(
   connection: MessagingConnection,
   stopTracing: () => Promise<void>,
 ): Promise<RunningService<Config>> {
-  const metrics = new Metrics(options.app);
+  const metrics = new Metrics(options.app, 'pool' in config ? String(config.pool) : undefined);
   metrics.collectProcess();
   metrics
     .gauge('build_info', 'Always 1; version and commit of this build', ['version', 'commit'])

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { BroomwagonError, type Epoch, type ErrorCode, newEpoch, type WireError } from '@broomwagon/contracts';
-import { SpanKind, trace } from '@opentelemetry/api';
+import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { Cluster } from 'ioredis';
 import { listPrimaries, type RedisClient } from '../redis-cluster';
 import { buildLibrary, type FunctionLibrary } from './function-library';
@@ -96,7 +96,12 @@ export class FunctionRunner {
   ): Promise<Reply> {
     const json = toJson(target.hasNewEpoch ? { newEpoch: newEpoch(), ...args } : args);
     const span = trace.getActiveSpan() && tracer.startSpan(target.name, { kind: SpanKind.CLIENT });
-    const raw = await this.call(target.name, pool, [json, ...attachments]).finally(() => span?.end());
+    const raw = await this.call(target.name, pool, [json, ...attachments])
+      .catch((error: BroomwagonError) => {
+        span?.setStatus({ code: SpanStatusCode.ERROR, message: error.code });
+        throw error;
+      })
+      .finally(() => span?.end());
     const reply = JSON.parse(String(raw)) as { error?: WireError; stamp?: unknown } & Reply;
     if (reply.error !== undefined && reply.error !== null) throw this.toError(pool, reply.error);
     this.noteStamp(pool, reply.stamp);

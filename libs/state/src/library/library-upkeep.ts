@@ -46,7 +46,7 @@ export class LibraryUpkeep {
       this.hasFailed = false;
     } catch (error) {
       // Calls load a missing library themselves, so the error is logged once, and the next review is in a minute.
-      if (!this.hasFailed) this.logger.warn(`The libraries in Redis could not be maintained: ${String(error)}`);
+      if (!this.hasFailed) this.logger.warn({ err: error }, 'The libraries in Redis could not be maintained');
       this.hasFailed = true;
     }
   }

@@ -49,7 +49,7 @@ it.each(['out', 'back', undefined] as const)(
     await expect.poll(check).not.toBe('writable');
     await expect.poll(check).toBe('writable');
     expect((await store.get(ref)).toString()).toBe('kept');
-    expect(lines).toEqual([expect.stringContaining('is lost'), expect.stringContaining('is restored')]);
+    expect(lines).toEqual([expect.stringContaining('Outage begins'), expect.stringContaining('works again')]);
   },
 );
 
@@ -60,7 +60,7 @@ it('restores the link to a payload store that answers a new connection later tha
   link.cut();
   await expect.poll(() => lines.length).toBe(1);
   await expect.poll(check).toBe('writable');
-  expect(lines).toEqual([expect.stringContaining('is lost'), expect.stringContaining('is restored')]);
+  expect(lines).toEqual([expect.stringContaining('Outage begins'), expect.stringContaining('works again')]);
 });
 
 it('names the link while nothing accepts connections to the payload store', async () => {

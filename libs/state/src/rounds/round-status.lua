@@ -3,7 +3,7 @@ local RoundStatus = {}
 
 local COPIED = { 'roundId', 'kind', 'state', 'settled', 'step', 'weightVersion', 'neededGroups', 'newGroups',
   'takenGroups', 'acceptedGroups', 'excludedGroups', 'replacedGroups', 'failedGroups', 'droppedGroups', 'requestsDone',
-  'requestsCut', 'groupsRequeued', 'openedAtMs', 'completedReason', 'completedAtMs' }
+  'requestsCut', 'groupsRequeued', 'openedAtMs', 'completedReason', 'completedAtMs', 'traceparent' }
 local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy', 'not-stored',
   'missing', 'timeout', 'equal-rewards' }
 local RETURN_REASONS = { 'engine-error', 'engine-rejected', 'engine-abort', 'no-server', 'payload', 'aborted',

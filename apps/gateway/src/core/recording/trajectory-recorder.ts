@@ -71,7 +71,7 @@ export class TrajectoryRecorder {
       });
       return job === undefined ? undefined : { job, ...begun, state: 'pending', reason: refusal };
     } catch (error) {
-      this.logger.warn({ id: generation.id }, `The turn was not begun: ${(error as Error).message}`);
+      this.logger.warn({ id: generation.id, err: error }, 'The turn was not begun');
       // Without `recordFor` from the client, nobody knows whether the session is recorded.
       return recordFor === undefined ? undefined : { job: '', state: 'pending', reason: getErrorCode(error) };
     }
@@ -105,7 +105,7 @@ export class TrajectoryRecorder {
   private async reportMissing(generation: Generation, turn: number, error: string): Promise<void> {
     const missed = { id: getTrajectoryId(generation), turn, generation: generation.uid, error };
     await this.trajectories.miss(this.config.pool, missed).catch((cause: Error) => {
-      this.logger.warn({ id: generation.id }, `The reason of a missing turn was not noted: ${cause.message}`);
+      this.logger.warn({ id: generation.id, err: cause }, 'The reason of a missing turn was not noted');
     });
   }
 

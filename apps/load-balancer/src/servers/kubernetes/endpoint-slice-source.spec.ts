@@ -5,6 +5,7 @@ import { createServer as createSecureServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
+import { outages } from '@broomwagon/contracts';
 import { TEST_CERTIFICATE, TEST_KEY } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { EndpointSliceSource } from './endpoint-slice-source';
@@ -52,6 +53,7 @@ afterAll(() => {
   rmSync(dir, { recursive: true });
 });
 beforeEach(() => {
+  outages.clear();
   asked = [];
   watches = [];
   stopped = new AbortController();
@@ -228,14 +230,17 @@ it('lists each time while watches are refused, and warns once', async () => {
   address = '10.0.0.2';
   expect(await urls(one)).toEqual(['http://10.0.0.2:8000']);
   expect(asked.filter((request) => request.url!.includes('watch=true'))).toHaveLength(2);
-  expect(warn).toHaveBeenCalledExactlyOnceWith(expect.stringContaining('cannot watch endpointslices'));
+  expect(warn).toHaveBeenCalledExactlyOnceWith(
+    expect.anything(),
+    expect.stringContaining('cannot watch endpointslices'),
+  );
   warn.mockRestore();
 });
 
-it('logs once that the watch has failed, and once that slices are watched again', async () => {
+it('logs the begin and the end of an outage of the API server, however often the watch fails', async () => {
   const lines: unknown[] = [];
   const spies = (['warn', 'log'] as const).map((level) =>
-    vi.spyOn(Logger.prototype, level).mockImplementation((line: unknown) => void lines.push(line)),
+    vi.spyOn(Logger.prototype, level).mockImplementation((...parts: unknown[]) => void lines.push(parts.at(-1))),
   );
   answer = () => list([slice([['10.0.0.1']], undefined, 'a')]);
   const one = source();
@@ -247,10 +252,13 @@ it('logs once that the watch has failed, and once that slices are watched again'
   }
   const bookmark = { type: 'BOOKMARK', object: { metadata: {} } };
   send(bookmark, bookmark);
-  await expect.poll(() => lines).toContain('EndpointSlices are watched again');
+  await expect.poll(() => lines.length).toBe(2);
   send({ type: 'ADDED', object: slice([['10.0.0.3']], undefined, 'c') });
   await expect.poll(() => urls(one)).toContain('http://10.0.0.3:8000');
-  expect(lines).toEqual([expect.stringContaining('too old resource version'), 'EndpointSlices are watched again']);
+  expect(lines).toEqual([
+    expect.stringMatching(/^Outage begins: the API server .* at http:.*too old resource version/),
+    expect.stringMatching(/^Outage has ended: the API server .* works again after [\d.]+ s$/),
+  ]);
   for (const spy of spies) spy.mockRestore();
 });
 

@@ -1,5 +1,4 @@
-import { Logger } from '@nestjs/common';
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, outages } from '@broomwagon/contracts';
 import type { LoadBalancerConfig } from '../../load-balancer.config';
 import type { EngineSource, FoundEngine } from '../engine-source';
 import { KubernetesApi } from './kubernetes-api';
@@ -39,12 +38,9 @@ type WatchEvent =
  * `list` and `watch` `endpointslices` of `discovery.k8s.io` in the namespace.
  */
 export class EndpointSliceSource implements EngineSource {
-  private readonly logger = new Logger(EndpointSliceSource.name);
   private slices = new Map<string, EndpointSlice>();
   private isWatched = false;
   private reportChange: () => void = () => undefined;
-  /** Reason why the last watch failed. A new reason is logged. */
-  private failure?: string;
 
   constructor(
     private readonly api: KubernetesApi,
@@ -132,17 +128,12 @@ export class EndpointSliceSource implements EngineSource {
 
   /** Called after an event or a regular end: a watch that only opens may still fail at its first event. */
   private noteSuccess(): void {
-    if (this.failure !== undefined) this.logger.log('EndpointSlices are watched again');
-    this.failure = undefined;
+    outages.end(this.api.name, this);
   }
 
   private noteFailure(error: unknown, signal: AbortSignal): void {
     if (signal.aborted) return;
-    const message = error instanceof Error ? error.message : String(error);
-    if (message !== this.failure) {
-      this.logger.warn(`The watch of EndpointSlices failed; they are listed again: ${message}`);
-    }
-    this.failure = message;
+    outages.begin({ name: this.api.name }, error instanceof Error ? error.message : String(error), this);
   }
 
   private buildUrl(path: string, query: Record<string, string>): string {

@@ -27,6 +27,11 @@ export class KubernetesApi {
 
   constructor(private readonly access: KubernetesAccess) {}
 
+  /** Name with the address, for logs. */
+  get name(): string {
+    return `the API server of Kubernetes at ${this.access.url}`;
+  }
+
   /** The namespace of this pod. @throws BroomwagonError UNAVAILABLE when there is no service account */
   namespace(): Promise<string> {
     return this.secret('namespace');
