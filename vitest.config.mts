@@ -52,7 +52,6 @@ const OWN_MODULES = [
   'libs/state/src/routing/{restrictions,routing}-model.spec.ts',
   'libs/state/src/snapshots/snapshot-lifecycle.spec.ts',
   'libs/platform/src/service/bootstrap.spec.ts',
-  'libs/platform/src/failpoint.spec.ts',
   'apps/gateway/src/http/hostile.spec.ts',
   'apps/load-balancer/src/high-availability.spec.ts',
   'apps/trainer-coordinator/src/payload/failing-folder.spec.ts',

@@ -56,14 +56,18 @@ it('composes request ids that never collide, and that a service composes alike o
   fc.assert(
     fc.property(sample, sample, (one, other) => {
       const isSame = JSON.stringify(one) === JSON.stringify(other);
-      expect(buildRequestId(...one) === buildRequestId(...other)).toBe(isSame);
       const [job, group, position] = one;
+      const requestId = buildRequestId(...one);
       const stored = `${encodeId(job)}/${encodeId(group)}/${position}`;
-      expect(encodeComposedId(buildRequestId(...one))).toBe(stored);
-      expect(decodeComposedId(stored)).toBe(buildRequestId(...one));
-      expect(stored.split('/')).toHaveLength(3);
       // A lease is named by its acquire, behind a number.
-      expect(encodeComposedId(decodeComposedId(`7.${encodeId(job)}`))).toBe(`7.${encodeId(job)}`);
+      const lease = `7.${encodeId(job)}`;
+      expect({
+        isSame: requestId === buildRequestId(...other),
+        encoded: encodeComposedId(requestId),
+        decoded: decodeComposedId(stored),
+        parts: stored.split('/').length,
+        lease: encodeComposedId(decodeComposedId(lease)),
+      }).toEqual({ isSame, encoded: stored, decoded: requestId, parts: 3, lease });
     }),
     { numRuns: 2_000 * inject('runsFactor') },
   );

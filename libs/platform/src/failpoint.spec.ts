@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { failpoint, setFailpoints } from './failpoint';
 
 describe('failpoint', () => {
@@ -7,6 +7,7 @@ describe('failpoint', () => {
     setFailpoints('');
     kill.mockClear();
   });
+  afterAll(() => kill.mockRestore());
 
   it('does nothing unless it is named', () => {
     setFailpoints('another=kill');

@@ -44,6 +44,7 @@ describe('the turns of jobs', () => {
         let turns = line(quotas);
         const waited = new Map(turns.jobs.map(({ job }) => [job, 0]));
         const sum = quotas.reduce((total, { weight }) => total + weight, 0);
+        let longest = 0;
         for (let claim = 0; claim < 300; claim++) {
           // One of the other jobs has no requests for a while, then many.
           const changed = turns.jobs[1 + decide(quotas.length - 1)]!;
@@ -51,9 +52,10 @@ describe('the turns of jobs', () => {
           const answer = takeTurns(turns, PAGE);
           ({ turns } = answer);
           waited.set('j0', answer.given.some(({ job }) => job === 'j0') ? 0 : waited.get('j0')! + 1);
-          // All other jobs have at most their turns of one page for each page that is due to j0 by weight.
-          expect(waited.get('j0')).toBeLessThanOrEqual(quotas.length + Math.ceil(sum / quotas[0]!.weight));
+          longest = Math.max(longest, waited.get('j0')!);
         }
+        // All other jobs have at most their turns of one page for each page that is due to j0 by weight.
+        expect(longest).toBeLessThanOrEqual(quotas.length + Math.ceil(sum / quotas[0]!.weight));
       }),
     );
   });
