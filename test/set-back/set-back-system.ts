@@ -88,6 +88,7 @@ export class SetBackSystem {
     await waitUntil(async () => isOver || (await this.done(job)) >= wanted, {
       what: `${wanted} samples of ${job}`,
       timeoutMs: END_DEADLINE_MS,
+      intervalMs: 100,
     });
     await this.system.setSpeed(LAST_SPEED);
   }
