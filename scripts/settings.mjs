@@ -53,7 +53,7 @@ let printed = '';
 /** The help of a command, below its full name. */
 function section(command, name) {
   printed = '';
-  command.configureHelp({ ...command.configureHelp(), helpWidth: 110, showGlobalOptions: false }).outputHelp();
+  command.configureHelp({ ...command.configureHelp(), showGlobalOptions: false }).outputHelp();
   return `\n## ${name}\n\n\`\`\`text\n${printed.trimEnd()}\n\`\`\`\n`;
 }
 

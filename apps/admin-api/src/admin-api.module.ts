@@ -25,6 +25,7 @@ import { JobFrontier } from './reports/job-frontier';
 import { Overview } from './reports/overview';
 import { RequestTotals } from './reports/request-totals';
 import { RoundTimeline } from './reports/round-timeline';
+import { ServerCalls } from './reports/server-calls';
 import { SpeedReports } from './reports/speed-reports';
 
 /** The REST API for operators: routes, tokens, rate limits. All state is in Redis and behind the other services. */
@@ -60,6 +61,7 @@ import { SpeedReports } from './reports/speed-reports';
     Overview,
     RequestTotals,
     RoundTimeline,
+    ServerCalls,
     SpeedReports,
     { provide: APP_FILTER, useClass: ProblemFilter },
   ],

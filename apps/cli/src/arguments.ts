@@ -20,6 +20,12 @@ export function count(text: string): number {
   return Number(text);
 }
 
+/** Parses a whole number from 0, such as a version. */
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,14}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 0.');
+  return Number(text);
+}
+
 export function number(text: string): number {
   if (text.trim() === '' || !Number.isFinite(Number(text))) throw new InvalidArgumentError('It must be a number.');
   return Number(text);
@@ -56,6 +62,8 @@ function parsed(text: string): unknown {
  * @throws UsageError that names the argument, option or variable
  */
 export function checkTexts(command: Command): void {
+  // The word that a shell completes may be empty.
+  if (command.name() === 'complete') return;
   const isEmpty = (value: unknown): boolean => value === '' || (Array.isArray(value) && value.includes(''));
   command.registeredArguments.forEach((argument, at) => {
     if (isEmpty(command.processedArgs[at])) throw new UsageError(`${argument.name()} is empty`);

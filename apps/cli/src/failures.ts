@@ -43,8 +43,12 @@ const EXIT_OF: Record<string, number> = {
 /** The exit code of a failed command, and its reason as text or JSON. */
 export function describeFailure(failure: unknown, isJson: boolean): { exitCode: number; text: string } {
   if (failure instanceof CommanderError) {
-    // Commander has printed the help or the usage error.
-    return { exitCode: failure.exitCode === 0 ? EXIT.done : EXIT.usage, text: '' };
+    const isUsage = failure.exitCode !== 0;
+    const reason = failure.message.replace(/^error: /, '');
+    // Without --json, commander has printed the help or the usage error.
+    const text =
+      isUsage && isJson ? errorJson({ code: 'UsageError', reason, advice: 'Add --help for the options.' }) : '';
+    return { exitCode: isUsage ? EXIT.usage : EXIT.done, text };
   }
   const exitCode = toExitCode(failure);
   const { name, message } = failure as Error;
@@ -52,11 +56,15 @@ export function describeFailure(failure: unknown, isJson: boolean): { exitCode: 
   const advice = code === undefined ? undefined : (ADVICE[code] ?? (retryable ? 'Try again later.' : undefined));
   if (isJson) {
     const error = { code: code ?? name, reason: message, field, retryable, retryAfterMs, requestId, advice };
-    return { exitCode, text: `${JSON.stringify({ error }, null, 2)}\n` };
+    return { exitCode, text: errorJson(error) };
   }
   const where = field === undefined ? '' : ` (field ${field})`;
   const what = code === undefined ? message : `${code}: ${message}${where}`;
   return { exitCode, text: `error: ${what}\n${advice === undefined ? '' : `${advice}\n`}` };
+}
+
+function errorJson(error: object): string {
+  return `${JSON.stringify({ error }, null, 2)}\n`;
 }
 
 function toExitCode(failure: unknown): number {

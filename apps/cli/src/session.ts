@@ -8,7 +8,8 @@ import { printable } from './tables';
 
 export interface Terminal {
   stdin: Readable & { isTTY?: boolean };
-  stdout: Writable;
+  /** `columns`: width of the terminal; absent for a file or a pipe. */
+  stdout: Writable & { columns?: number };
   stderr: Writable;
 }
 
@@ -86,9 +87,19 @@ export class Session {
     return this.write(`${this.options.json ? JSON.stringify(result, null, 2) : text(result)}\n`);
   }
 
+  /** The same session with another timeout of calls, milliseconds. */
+  within(timeout: number): Session {
+    return new Session({ ...this.options, timeout }, this.terminal);
+  }
+
   /** Writes to the standard output as fast as it is read, without characters that control a terminal. */
-  async write(text: string): Promise<void> {
-    if (!this.terminal.stdout.write(printable(text))) await once(this.terminal.stdout, 'drain');
+  write(text: string): Promise<void> {
+    return this.writeRaw(printable(text));
+  }
+
+  /** Writes a text that has only the control characters that it needs. */
+  async writeRaw(text: string): Promise<void> {
+    if (!this.terminal.stdout.write(text)) await once(this.terminal.stdout, 'drain');
   }
 
   /**

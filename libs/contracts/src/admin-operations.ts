@@ -9,6 +9,7 @@ import {
 import { SetLogLevelRequest, type ReplicasLogLevelReply } from './log-level.dto';
 import { GetReadinessRequest, type ReplicasReadinessReply } from './readiness.dto';
 import { GetOverviewRequest, type OverviewReply } from './overview.dto';
+import { ListServerCallsRequest, type ListServerCallsReply } from './server-calls.dto';
 import { operation, type Operation, OPERATIONS } from './operations';
 
 const api = 'admin-api';
@@ -32,6 +33,7 @@ export const ADMIN_OPERATIONS = {
   'round.history': operation<admin.RoundHistoryReply>()(api, admin.RoundHistoryRequest),
   'round.timeline': operation<RoundTimelineReply>()(api, RoundTimelineRequest),
   'job.frontier': operation<JobFrontierReply>()(api, JobFrontierRequest),
+  'server.calls': operation<ListServerCallsReply>()(api, ListServerCallsRequest),
   'service.readiness': operation<ReplicasReadinessReply>()(api, GetReadinessRequest),
   'service.log-level': operation<ReplicasLogLevelReply>()(api, SetLogLevelRequest),
   'audit-log.list': operation<admin.ListAuditLogReply>()(api, admin.ListAuditLogRequest),

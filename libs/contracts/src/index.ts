@@ -39,6 +39,7 @@ export * from './routes';
 export * from './rules';
 export * from './scalars';
 export * from './segment.dto';
+export * from './server-calls.dto';
 export * from './server.dto';
 export * from './stored-ids';
 export * from './tail-choice.dto';

@@ -109,6 +109,7 @@ export const ROUTES: readonly Route[] = [
     ...SHOWS_SERVER,
   }),
   reads(SERVER, 'server.get'),
+  reads(`${SERVER}/calls`, 'server.calls'),
   changes('operator', 'PATCH', SERVER, 'server.update', SHOWS_SERVER),
   changes('operator', 'DELETE', SERVER, 'server.remove', SHOWS_SERVER),
   changes('operator', 'POST', `${SERVER}/drain`, 'server.drain', SHOWS_SERVER),

@@ -15,6 +15,7 @@ import { EventHistory } from '../reports/event-history';
 import { Overview } from '../reports/overview';
 import { RequestTotals } from '../reports/request-totals';
 import { RoundTimeline } from '../reports/round-timeline';
+import { ServerCalls } from '../reports/server-calls';
 import { LogLevels } from './log-levels';
 import { Readiness } from '../reports/readiness';
 
@@ -41,6 +42,7 @@ export class AdminHandlers {
     overview: Overview,
     history: EventHistory,
     totals: RequestTotals,
+    serverCalls: ServerCalls,
   ) {
     this.handlers = {
       'pool.list': async (request, { pools: allowed }) => {
@@ -67,6 +69,7 @@ export class AdminHandlers {
       'round.history': (request, _, pool) => history.listRounds(pool, request),
       'request.totals': (request, _, pool) => totals.read(pool, request),
       'round.timeline': (request, _, pool) => timeline.read(pool, request),
+      'server.calls': (request, _, pool) => serverCalls.list(pool, request),
       'service.log-level': (request, _, pool) => logLevels.set(pool, request),
       'service.readiness': (_, __, pool) => readiness.read(pool),
       'job.frontier': ({ job }, _, pool) => frontier.read(pool, job),

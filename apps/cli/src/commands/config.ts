@@ -1,4 +1,4 @@
-import { readData, type Schemas } from '@broomwagon/admin-client';
+import { AdminApiError, readData, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import { assignment, number, repeated } from '../arguments';
 import { UsageError } from '../failures';
@@ -15,11 +15,13 @@ export function addConfig(program: Command, act: Act): void {
   const ifVersion = ['--if-version <n>', 'refuse when the version is another one', number] as const;
   config
     .command('get', { isDefault: true })
-    .description('shows the settings')
+    .description('shows the settings: values in force, defaults, and who changed what')
     .action(
       act(async (session) => {
-        const params = { path: { pool: await session.pool() } };
-        await session.show(await readData(session.client.GET(CONFIG, { params })), settingsText);
+        const pool = await session.pool();
+        const reply = await readData(session.client.GET(CONFIG, { params: { path: { pool } } }));
+        const changes = await listChanges(session, pool);
+        await session.show({ ...reply, changes }, () => presentText(reply, changes));
       }),
     );
   config
@@ -83,6 +85,58 @@ async function setPause(session: Session, name: 'pause' | 'resume'): Promise<voi
   });
 }
 
-function settingsText({ settings, ...version }: Schemas['PoolSettingsReply']): string {
-  return formatFields({ ...version, ...settings });
+/** Last change of a setting: the actor, and the time. */
+type Changes = Record<string, Pick<Schemas['AuditEntry'], 'actor' | 'atMs'>>;
+
+/** The last change of each setting, by name. Undefined for a token that may not read the audit log. */
+async function listChanges(session: Session, pool: string): Promise<Changes | undefined> {
+  const changes: Changes = {};
+  try {
+    for (const operation of ['pool.configure', 'pool.rollback'] as const) {
+      const read = (cursor?: number) => {
+        const query = { pool, operation, sinceMs: 0, cursor };
+        return readData(session.client.GET('/api/v1/audit-log', { params: { query } }));
+      };
+      for (const { actor, atMs, result, before, after } of await session.all(read, ({ entries }) => entries)) {
+        if (result !== 'done') continue;
+        for (const name of changedNames(before, after)) {
+          if ((changes[name]?.atMs ?? 0) <= atMs) changes[name] = { actor, atMs };
+        }
+      }
+    }
+    return changes;
+  } catch (error) {
+    const isHidden = error instanceof AdminApiError && (error.status === 403 || error.code === 'UNAVAILABLE');
+    if (isHidden) return undefined;
+    throw error;
+  }
+}
+
+/** Names of the settings that differ between two states of the audit log. */
+function changedNames(before: unknown, after: unknown): string[] {
+  const [old, made] = [before, after].map(
+    (state) => ((state ?? {}) as { settings?: Record<string, unknown> }).settings ?? {},
+  ) as [Record<string, unknown>, Record<string, unknown>];
+  return Object.keys({ ...old, ...made }).filter((name) => JSON.stringify(old[name]) !== JSON.stringify(made[name]));
+}
+
+function presentText(reply: Schemas['PoolSettingsReply'], changes: Changes | undefined): string {
+  const { settings, defaults = {}, effective = {}, ...version } = reply;
+  const shown: Record<string, unknown> = { ...defaults, ...settings, ...effective };
+  const rows = Object.keys(shown)
+    .toSorted((one, other) => (one < other ? -1 : 1))
+    .map((name) => {
+      const { actor, atMs } = changes?.[name] ?? {};
+      const value = shown[name];
+      const preset = (defaults as Record<string, unknown>)[name];
+      const isSet = Object.hasOwn(settings, name);
+      return { setting: name, value, default: preset, set: isSet ? 'yes' : '', by: actor, at: formatTime(atMs) };
+    });
+  const hidden =
+    changes === undefined ? ['(who changed a setting is in the audit log: it needs the role operator)'] : [];
+  return [formatFields(version), formatTable(rows), ...hidden].join('\n\n');
+}
+
+function settingsText({ version, policy, nextPolicy, settings }: Schemas['PoolSettingsReply']): string {
+  return formatFields({ version, policy, ...(nextPolicy === undefined ? {} : { nextPolicy }), ...settings });
 }

@@ -36,7 +36,7 @@ export function addDecisions(program: Command, act: Act): void {
     .option('--limit <n>', 'maximum decisions', count, 64)
     .addHelpText(
       'after',
-      '\nAn acquire with `explain`, and every n-th by the setting decisionSampleEvery, has a snapshot.',
+      '\nAn acquire with `explain`, and every n-th by the setting decisionSampleEvery,\nhas a snapshot.',
     )
     .action(
       act(async (session, acquireIds: string[], { limit }: { limit: number }) => {

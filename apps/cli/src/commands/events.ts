@@ -2,7 +2,6 @@ import { iterateEvents, type StreamedEvent } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import { count, repeated } from '../arguments';
 import type { Act } from '../session';
-import { formatTime } from '../tables';
 
 type EventType = StreamedEvent['event']['type'];
 interface EventOptions {
@@ -49,6 +48,10 @@ function formatEvent({
   id,
   event: { type, atMs, pool: _pool, sequence: _sequence, ...fields },
 }: StreamedEvent): string {
-  const others = Object.entries(fields).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
-  return [id, formatTime(atMs), type, ...others].join(' ');
+  return [id, new Date(atMs).toISOString(), type, ...formatFieldsOfEvent(fields)].join(' ');
+}
+
+/** Formats the fields of an event as words `name=value`. */
+export function formatFieldsOfEvent(fields: object): string[] {
+  return Object.entries(fields).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
 }

@@ -1,10 +1,22 @@
 import { readData, type Schemas } from '@broomwagon/admin-client';
 import { type Command, Option } from 'commander';
+import { count } from '../arguments';
 import type { Act, Session } from '../session';
 import { formatDuration, formatFields, formatTable, formatTime } from '../tables';
+import { formatFieldsOfEvent } from './events';
 
 const ROUND = '/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}';
 
+interface GroupsOptions {
+  job?: string;
+  set: 'live' | 'accepted' | 'failed' | 'lost';
+  limit: number;
+}
+interface TimelineOptions {
+  job?: string;
+  request?: string;
+  limit: number;
+}
 type Round = Schemas['RoundSummary'] & { job: string };
 
 export function addRounds(program: Command, act: Act): void {
@@ -40,6 +52,51 @@ export function addRounds(program: Command, act: Act): void {
       }),
     );
   rounds
+    .command('groups <roundId>')
+    .description('lists the groups of a round')
+    .option('--job <job>', 'its job (default: the only one)')
+    .addOption(
+      new Option('--set <set>', 'groups that are not accepted yet, or accepted, failed or lost ones')
+        .choices(['live', 'accepted', 'failed', 'lost'])
+        .default('live'),
+    )
+    .option('--limit <n>', 'maximum groups', count, 100)
+    .action(
+      act(async (session, roundId: string, { job, set, limit }: GroupsOptions) => {
+        const pool = await session.pool();
+        const path = { pool, job: await session.job(pool, job), roundId };
+        const read = (cursor?: number) =>
+          readData(session.client.GET(`${ROUND}/groups`, { params: { path, query: { set, cursor } } }));
+        const groups = await session.all(read, (page) => page.groups, limit);
+        await session.show({ groups }, () => formatTable(groups.map(groupRow)));
+      }),
+    );
+  rounds
+    .command('timeline <roundId>')
+    .description('prints the events that explain the time of a round, oldest first')
+    .option('--job <job>', 'its job (default: the only one)')
+    .option('--request <requestId>', 'only of this request: each attempt with its server and times')
+    .option('--limit <n>', 'maximum events', count, 1_000)
+    .action(
+      act(async (session, roundId: string, { job, request: requestId, limit }: TimelineOptions) => {
+        const pool = await session.pool();
+        const path = { pool, job: await session.job(pool, job), roundId };
+        let missingEvents = 0;
+        const read = (cursor?: number) =>
+          readData(session.client.GET(`${ROUND}/timeline`, { params: { path, query: { requestId, cursor } } }));
+        const events = await session.all(
+          read,
+          (page) => {
+            missingEvents += page.missingEvents;
+            return page.events;
+          },
+          limit,
+        );
+        const gap = missingEvents === 0 ? [] : [`(${missingEvents} events are missing: the stream has lost them)`];
+        await session.show({ events, missingEvents }, () => [...events.map(eventLine), ...gap].join('\n') || '(none)');
+      }),
+    );
+  rounds
     .command('cancel <roundId>')
     .description('ends a round without a training step')
     .option('--job <job>', 'its job (default: the only one)')
@@ -68,6 +125,15 @@ async function fetchRounds({ client }: Session, pool: string, job: string): Prom
   const params = { path: { pool, job } };
   const { rounds } = await readData(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params }));
   return rounds.map((round) => ({ job, ...round }));
+}
+
+function groupRow(group: Schemas['GroupStatus']) {
+  const { groupId, state, liveSamples, finishedSamples, samples, tokens, cuts, reason } = group;
+  return { group: groupId, state, live: liveSamples, finished: `${finishedSamples}/${samples}`, tokens, cuts, reason };
+}
+
+function eventLine({ atMs, type, pool: _pool, sequence: _sequence, ...fields }: Schemas['PoolEvent']): string {
+  return [new Date(atMs).toISOString(), type, ...formatFieldsOfEvent(fields)].join(' ');
 }
 
 function roundRow(round: Round) {

@@ -76,6 +76,45 @@ export function addServers(program: Command, act: Act): void {
       }),
     );
   servers
+    .command('running <serverId>')
+    .alias('calls')
+    .description('shows what runs on a server: calls by age, with their requests and tokens')
+    .option('--limit <n>', 'maximum calls', count, 100)
+    .action(
+      act(async (session, serverId: string, { limit }: { limit: number }) => {
+        const path = { pool: await session.pool(), serverId };
+        const read = (cursor?: string) =>
+          readData(session.client.GET(`${SERVER}/calls`, { params: { path, query: { cursor } } }));
+        let server: Omit<Schemas['ListServerCallsReply'], 'calls' | 'cursor'> | undefined;
+        const found = await session.all(
+          read,
+          ({ calls, cursor: _cursor, ...rest }) => {
+            server ??= rest;
+            return calls;
+          },
+          limit,
+        );
+        const calls = found.toSorted((one, other) => other.ageMs - one.ageMs);
+        await session.show({ ...server, calls }, () =>
+          [formatFields({ ...server }), formatTable(calls.map(callRow))].join('\n\n'),
+        );
+      }),
+    );
+  servers
+    .command('reconcile <serverId>')
+    .description('makes workers prove their leases on a server, when leases and the load of the engine differ')
+    .action(
+      act(async (session, serverId: string) => {
+        const path = { pool: await session.pool(), serverId };
+        const read = (cursor?: string) =>
+          readData(session.client.POST(`${SERVER}/reconcile`, { params: { path }, body: { cursor } }));
+        const pages = await session.all(read, (page) => [page]);
+        const { cursor: _cursor, ...first } = pages[0]!;
+        const returned = pages.reduce((sum, page) => sum + page.returned, 0);
+        await session.show({ ...first, returned, holders: pages.flatMap(({ holders }) => holders) }, formatFields);
+      }),
+    );
+  servers
     .command('quarantine <serverId>')
     .description('takes a server out of service at once and keeps it registered; undrain ends it')
     .option('--reason <text>', 'for the log')
@@ -149,6 +188,11 @@ export function serverRow(server: Schemas['ServerStatus']) {
     interval: formatInterval(server),
     engine: dialect,
   };
+}
+
+function callRow({ requestId, state, tokenCount, failures, roundId, workerId, ageMs }: Schemas['ServerCall']) {
+  const age = formatDuration(ageMs);
+  return { request: requestId, age, state, tokens: tokenCount, failures, round: roundId, worker: workerId };
 }
 
 /** Whether the engine takes `stream_interval`, and the tokens of its events if they are not as asked. */
