@@ -95,6 +95,11 @@ describe('an operator on call', () => {
     await page.keyboard.press('ArrowRight');
     const name = await page.locator(':focus').getAttribute('data-server');
     expect(await page.locator(':focus').getAttribute('aria-label')).toMatch(/: ready, \d+ % of its capacity$/);
+    // A cell is filled by a gradient, which needs a share without a space before the sign.
+    expect(await page.locator(':focus').getAttribute('style')).toMatch(/--load: \d+%/);
+    expect(await page.evaluate('getComputedStyle(document.activeElement).backgroundImage')).toContain(
+      'linear-gradient',
+    );
     await page.keyboard.press('Enter');
     await page.getByRole('region', { name: `Server ${name}` }).waitFor();
     expect(await page.locator('tr[data-marked]').textContent()).toContain(name);

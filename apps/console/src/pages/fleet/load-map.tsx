@@ -1,7 +1,6 @@
 import { Text } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { type CSSProperties, type KeyboardEvent, memo, useState } from 'react';
-import { percent } from '../../components/format';
 import type { Server } from '../../live/read-servers';
 import classes from './load-map.module.css';
 import { computeShare, describeState, isBroken, toShownState } from './server-state';
@@ -52,7 +51,7 @@ export function LoadMap({ servers, chosen, onChoose }: LoadMapProps) {
             serverId={server.serverId}
             state={toShownState(server)}
             mark={describeState(server).mark}
-            load={percent(computeShare(server))}
+            loadPercent={Math.round(computeShare(server) * 100)}
             isBroken={isBroken(server)}
             isBusy={computeShare(server) > BUSY_SHARE}
             isChosen={server.serverId === chosen}
@@ -74,7 +73,7 @@ interface CellProps {
   serverId: string;
   state: string;
   mark: string;
-  load: string;
+  loadPercent: number;
   isBroken: boolean;
   isBusy: boolean;
   isChosen: boolean;
@@ -85,13 +84,13 @@ interface CellProps {
 
 /** Only cells with a change are drawn again, since a pool may have a thousand. */
 const Cell = memo(function Cell(props: CellProps) {
-  const { serverId, state, mark, load, isBusy, isChosen, isReachable, onChoose } = props;
-  const text = `${serverId}: ${state}, ${load} of its capacity`;
+  const { serverId, state, mark, loadPercent, isBusy, isChosen, isReachable, onChoose } = props;
+  const text = `${serverId}: ${state}, ${loadPercent} % of its capacity`;
   return (
     <button
       type="button"
       className={classes.cell}
-      style={{ '--load': load } as CSSProperties}
+      style={{ '--load': `${loadPercent}%` } as CSSProperties}
       data-server={serverId}
       data-state={state}
       data-busy={isBusy || undefined}

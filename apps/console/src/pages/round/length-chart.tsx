@@ -3,8 +3,8 @@ import { Text } from '@mantine/core';
 import { Chart } from '../../components/chart';
 import { compact } from '../../components/format';
 
-/** Distances of ticks, in quarters of a doubling. Ticks are at whole doublings: 1, 2, 4 or 8 tokens. */
-const DOUBLINGS = [4, 8, 16, 32];
+/** Distances of ticks, in quarters of a doubling. A narrow range has ticks within a doubling, too. */
+const DOUBLINGS = [1, 2, 4, 8, 16, 32];
 
 /** A chart of samples by length. Samples that run are not counted. */
 export function LengthChart({ lengths }: { lengths: readonly Schemas['LengthRange'][] }) {
