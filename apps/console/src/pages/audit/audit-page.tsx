@@ -94,7 +94,7 @@ export default function AuditPage() {
             <Text size="xs" c="dimmed">
               {entries.length === MAX_ENTRIES
                 ? `These are the last ${count(MAX_ENTRIES)} changes.`
-                : `${count(entries.length)} changes.`}
+                : `Changes: ${count(entries.length)}.`}
             </Text>
           </>
         )}

@@ -24,7 +24,7 @@ export function LengthChart({ lengths }: { lengths: readonly Schemas['LengthRang
         },
         { label: 'finished', values: lengths.map(({ finished }) => finished), color: 'bar', isBar: true },
       ]}
-      formatX={(quarter) => compact(2 ** (quarter / 4))}
+      formatX={(quarter) => compact(Math.round(2 ** (quarter / 4)))}
       stepsX={DOUBLINGS}
       formatY={compact}
       isCount
