@@ -27,7 +27,9 @@ const GROUPS_PER_STEP = 5;
 const folder = mkdtempSync(join(tmpdir(), 'broomwagon-lost-'));
 let system: TestSystem;
 beforeAll(async () => {
-  const environment = { PAYLOAD_DRIVER: 'file', PAYLOAD_DIR: folder, TRANSITION_DEADLINE_MS: '1000' };
+  // A worker that claims no more is at debug: the outage of the folder is the line for operators.
+  const settings = { TRANSITION_DEADLINE_MS: '1000', LOG_LEVEL: 'debug' };
+  const environment = { PAYLOAD_DRIVER: 'file', PAYLOAD_DIR: folder, ...settings };
   system = await TestSystem.start({
     workers: 1,
     prompts: [...PROMPTS, ...EXAMPLE, ...LARGE, ...AWAY],
@@ -77,7 +79,7 @@ it('trains all samples when the payload folder is away for longer than a worker 
   await expect.poll(() => system.runningRequests()).not.toEqual([]);
   renameSync(folder, `${folder}-away`);
   // The worker logs this when a call of the store has failed until its deadline.
-  await expect.poll(() => system.process('worker-1').logTail(100)).toContain('No request is claimed until');
+  await expect.poll(() => system.process('worker-1').logTail(1_000)).toContain('No request is claimed until');
   await expect.poll(() => [...reasons]).toContain('UNAVAILABLE');
   renameSync(`${folder}-away`, folder);
   const { lines } = await training;

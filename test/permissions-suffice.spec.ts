@@ -37,7 +37,7 @@ async function call(url: string, token: string, body?: object, more: RequestInit
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...more.headers };
   const init = { method: body ? 'POST' : 'GET', body: body && JSON.stringify(body), ...more, headers };
   const response = await fetch(url, init);
-  expect([url, response.status]).toEqual([url, 200]);
+  expect([url, response.ok, response.status]).toEqual([url, true, expect.any(Number)]);
   return response;
 }
 const admin = (path: string, body?: object, more?: RequestInit) =>

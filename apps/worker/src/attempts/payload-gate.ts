@@ -24,8 +24,10 @@ export class PayloadGate {
     this.isOpen = false;
     // The log has the outage of the store, unless only a part of the store fails.
     this.isLogged = !outages.explains(error);
-    if (this.isLogged)
-      this.logger.error({ err: error }, 'No request is claimed until the payload store can be written');
+    this.logger[this.isLogged ? 'error' : 'debug'](
+      { err: error },
+      'No request is claimed until the payload store can be written',
+    );
   }
 
   /** Resolves when the store takes payloads, or at the abort of the signal. Never throws. */
