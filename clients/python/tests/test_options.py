@@ -31,7 +31,7 @@ EXCLUDED = {
         "remainingGroups": "sent with round.reward",
     },
     "round.cancel": {"reason": "the trainer itself cancels"},
-    "group.list": {},
+    "group.list": {"limit": "the client reads pages"},
     "job.reconcile": {
         "step": "sent after a loss of Redis, see test_trainer_faults.py",
         "groups": "as step",

@@ -1,12 +1,15 @@
 import { Logger } from '@nestjs/common';
-import { BroomwagonError } from '@broomwagon/contracts';
-import { describe, expect, it } from 'vitest';
+import { BroomwagonError, outages } from '@broomwagon/contracts';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Metrics } from '../metrics';
 import { PeriodicTask } from './periodic-task';
 
 Logger.overrideLogger(false);
 
 describe('PeriodicTask', () => {
+  // Other files of this process leave outages, which would explain the errors of these tests.
+  beforeEach(() => outages.clear());
+
   it('never overlaps, continues after errors and counts them, and waits for the last run when stopped', async () => {
     let running = 0;
     let runs = 0;
