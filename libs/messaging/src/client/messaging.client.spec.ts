@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, outages } from '@broomwagon/contracts';
 import { testNatsUrl, testPool } from '@broomwagon/testing';
 import { connectNats } from '../connection';
 import { MessagingClient } from './messaging.client';
@@ -49,6 +49,19 @@ describe('MessagingClient', () => {
     server.reply(inbox, { late: true });
     await server.flush();
     await expect(client.request(subject('echo'), { after: 1 })).resolves.toEqual({ after: 1 });
+  });
+
+  it.each([
+    [1_000, false],
+    [0, true],
+  ])('takes a call that waits %i ms and gets no reply within 50 ms for an outage: %s', async (waitMs, isOutage) => {
+    outages.clear();
+    server.subscribe(subject('request.claim'), () => undefined);
+    await server.flush();
+    const call = client.request(subject('request.claim'), { waitMs }, { timeoutMs: 50 });
+    await expect(call).rejects.toMatchObject({ code: 'TIMEOUT' });
+    expect(outages.explains(new BroomwagonError('UNAVAILABLE', 'the coordinator does not answer'))).toBe(isOutage);
+    outages.clear();
   });
 
   it('throws PAYLOAD_TOO_LARGE for a body the server would refuse', async () => {

@@ -89,7 +89,9 @@ export class MessagingClient {
     try {
       message = await this.multiplexer.request(sent);
     } catch (error) {
-      if (isBroomwagonError(error)) this.services.noteFailure(subject, error);
+      // A call that is given up while the service may still hold it says nothing of the service.
+      const isHeld = isBroomwagonError(error, 'TIMEOUT') && readWaitMs(body) >= timeoutMs;
+      if (isBroomwagonError(error) && !isHeld) this.services.noteFailure(subject, error);
       throw error;
     }
     let reply: unknown;
