@@ -21,7 +21,7 @@ interface Span {
 }
 
 /** Attributes of a span, and of the process that has sent the span. */
-function attributesOf({ attributes }: Pick<Span, 'attributes'>): Record<string, unknown> {
+function readAttributes({ attributes }: Pick<Span, 'attributes'>): Record<string, unknown> {
   return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
 }
 
@@ -53,7 +53,7 @@ async function startCollector() {
         resourceSpans: { resource: Pick<Span, 'attributes'>; scopeSpans: { spans: Span[] }[] }[];
       };
       for (const { resource } of resourceSpans) {
-        const attributes = attributesOf(resource);
+        const attributes = readAttributes(resource);
         resources.set(String(attributes['service.name']), attributes);
       }
       spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans).flatMap((scope) => scope.spans));
@@ -123,7 +123,7 @@ it('exports one trace from round.open to the engine', async () => {
   // The attributes of OpenTelemetry for generative AI, and the names of Broomwagon.
   const [generated] = named('text_completion simulated');
   expect(generated!.kind).toBe(3);
-  expect(attributesOf(generated!)).toMatchObject({
+  expect(readAttributes(generated!)).toMatchObject({
     'gen_ai.operation.name': 'text_completion',
     'gen_ai.provider.name': 'vllm',
     'gen_ai.request.model': 'simulated',
@@ -134,7 +134,7 @@ it('exports one trace from round.open to the engine', async () => {
     'broomwagon.pool': system.pool,
     'broomwagon.server_id': 'traced',
   });
-  expect(attributesOf(named('attempt')[0]!)).toMatchObject({
+  expect(readAttributes(named('attempt')[0]!)).toMatchObject({
     'broomwagon.job': 'job',
     'broomwagon.outcome': 'finished',
   });

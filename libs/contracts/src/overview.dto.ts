@@ -67,7 +67,7 @@ export interface OverviewReply extends Partial<
   pool: PoolName;
   /** When the numbers were read, milliseconds since 1970. */
   atMs: Integer;
-  /** What is wrong, worst first; empty: nothing, if `unread` is empty too. */
+  /** Alarms, the worst first. Nothing is wrong if both this list and `unread` are empty. */
   alarms: OverviewAlarm[];
   /** Parts that have not answered. */
   unread: UnreadPart[];

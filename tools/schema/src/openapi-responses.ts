@@ -28,7 +28,7 @@ interface Refusal {
   about: string;
   headers?: readonly string[];
   /** Whether the operation of a route can be refused with this status. */
-  isOf: (route: Route, fields: readonly string[]) => boolean;
+  applies: (route: Route, fields: readonly string[]) => boolean;
 }
 const always = (): boolean => true;
 const isChange = ({ method }: Route): boolean => method !== 'GET';
@@ -37,29 +37,33 @@ const isOfPool = ({ path }: Route): boolean => path.includes('{pool}');
 
 /** Refusals by status. Every refusal has a body in the form of RFC 9457. */
 const REFUSALS: Readonly<Record<number, Refusal>> = {
-  400: { about: 'A field is missing, unknown, of the wrong type or out of bounds; `field` names it.', isOf: always },
-  401: { about: 'There is no valid token.', headers: ['WWW-Authenticate'], isOf: always },
-  403: { about: 'The token does not allow this operation, or this pool.', isOf: always },
-  404: { about: 'What the path or a field names does not exist.', isOf: ({ path }) => path.includes('{') },
+  400: { about: 'A field is missing, unknown, of the wrong type or out of bounds; `field` names it.', applies: always },
+  401: { about: 'There is no valid token.', headers: ['WWW-Authenticate'], applies: always },
+  403: { about: 'The token does not allow this operation, or this pool.', applies: always },
+  404: { about: 'What the path or a field names does not exist.', applies: ({ path }) => path.includes('{') },
   409: {
     about:
       'The present state does not allow the change, some repeats succeed; or Redis has lost changes since `stamp`.',
-    isOf: (route, fields) => isChange(route) || fields.includes('stamp'),
+    applies: (route, fields) => isChange(route) || fields.includes('stamp'),
   },
   412: {
     about: 'The configuration has another version than `If-Match`.',
-    isOf: (route) => isChange(route) && route.versionField !== undefined,
+    applies: (route) => isChange(route) && route.versionField !== undefined,
   },
-  413: { about: `The body has more than ${LIMITS.bodyBytes} bytes.`, isOf: hasBody },
-  415: { about: 'The body is not `application/json`.', isOf: hasBody },
+  413: { about: `The body has more than ${LIMITS.bodyBytes} bytes.`, applies: hasBody },
+  415: { about: 'The body is not `application/json`.', applies: hasBody },
   422: {
     about: 'The `Idempotency-Key` was used for another request.',
-    isOf: (route) => isChange(route) && route.isSecret !== true,
+    applies: (route) => isChange(route) && route.isSecret !== true,
   },
-  429: { about: 'Too many requests of this token or address.', headers: ['Retry-After'], isOf: always },
-  500: { about: 'A defect; the log has it with the id of the request.', isOf: always },
-  503: { about: 'A store or service does not answer, or the pool is paused.', headers: ['Retry-After'], isOf: always },
-  504: { about: 'A service has not answered in time: a change may have been made.', isOf: isOfPool },
+  429: { about: 'Too many requests of this token or address.', headers: ['Retry-After'], applies: always },
+  500: { about: 'A defect; the log has it with the id of the request.', applies: always },
+  503: {
+    about: 'A store or service does not answer, or the pool is paused.',
+    headers: ['Retry-After'],
+    applies: always,
+  },
+  504: { about: 'A service has not answered in time: a change may have been made.', applies: isOfPool },
 };
 
 /** The parts of responses that operations refer to: every refusal, by status. */
@@ -93,7 +97,7 @@ export function buildResponses(
     ...(method === 'GET' && hasCursor ? ['Link'] : []),
     ...(isChange(route) && isSecret !== true ? ['Idempotency-Replayed'] : []),
   ];
-  const refusals = Object.entries(REFUSALS).filter(([, { isOf }]) => isOf(route, fields));
+  const refusals = Object.entries(REFUSALS).filter(([, { applies }]) => applies(route, fields));
   return {
     ...(creates?.isAlwaysNew ? {} : { 200: { description: 'The reply.', headers: refer(headers), content } }),
     ...(creates === undefined

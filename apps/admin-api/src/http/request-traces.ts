@@ -31,7 +31,7 @@ export class RequestTraces {
     const { job, roundId } = body as { job?: JobId; roundId?: RoundId };
     if (pool === undefined || job === undefined || roundId === undefined) return undefined;
     const options = { timeoutMs: this.config.callTimeoutMs };
-    // The request itself reports what is wrong with its round.
+    // Without the round there is no trace; the call of the request reports the error of the round.
     const status = await this.client.call(pool, 'round.status', { job, roundId }, options).catch(() => undefined);
     return status?.traceparent;
   }

@@ -25,7 +25,7 @@ const BATCH = 1_024;
 const DAY_MS = 86_400_000;
 const MAX_ROUNDS = 1_024;
 /** Events from which the rounds of a job are known, without the frequent events of groups and samples. */
-const OF_ROUNDS: readonly EventType[] = ['round.opened', 'round.completed', 'round.closed', 'round.cancelled'];
+const ROUND_EVENTS: readonly EventType[] = ['round.opened', 'round.completed', 'round.closed', 'round.cancelled'];
 
 /** Reads stored events. Events of wanted types are filtered by NATS, since most events are about single samples. */
 @Injectable()
@@ -55,7 +55,7 @@ export class EventHistory {
   async listRounds(pool: PoolName, { job, limit = MAX_ROUNDS }: RoundHistoryRequest): Promise<RoundHistoryReply> {
     const isOfJob = acceptsEvent({ job });
     const rounds = new Map<RoundId, PastRound>();
-    for (const type of OF_ROUNDS) {
+    for (const type of ROUND_EVENTS) {
       for await (const { event } of this.read({ stream: EVENTS_STREAM, subject: eventSubject(pool, type) })) {
         if (isOfJob(event)) addEvent(rounds, event);
       }

@@ -22,7 +22,7 @@ const SLOW_FACTOR = 2;
 /** Services without which nothing is routed, or no round makes progress. */
 const NEEDED_APPS = ['load-balancer', 'trainer-coordinator'];
 
-/** What is wrong, worst first. */
+/** Alarms of a pool, the worst alarm first. */
 export function findAlarms(numbers: Numbers, servers?: readonly ServerStatus[]): OverviewAlarm[] {
   const { services, redis, rounds } = numbers;
   const alarms = [
@@ -125,7 +125,7 @@ function findOfMemory({ usedBytes, maxBytes }: RedisMemoryUse): OverviewAlarm[] 
   ];
 }
 
-/** States that need a person, and what to do. */
+/** Server states that need a person, each with the next step. */
 const BROKEN: readonly { state: ServerStatus['state']; says: string; advice: string; isSilent?: true }[] = [
   {
     state: 'failed',

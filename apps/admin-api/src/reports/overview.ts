@@ -26,7 +26,7 @@ const MAX_JOBS = 16;
 
 type Parts = Omit<OverviewReply, 'pool' | 'atMs' | 'alarms' | 'unread'>;
 
-/** Reads what a person on call needs of a pool at first, part by part, so that a part that is down hides no other. */
+/** Reads the overview of a pool for a person on call, each part by itself: a failed part hides no other part. */
 @Injectable()
 export class Overview {
   private readonly shared = new Map<PoolName, { reply: Promise<OverviewReply>; sinceMs: number }>();

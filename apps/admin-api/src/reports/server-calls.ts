@@ -12,7 +12,7 @@ import { AdminApiConfig } from '../admin-api.config';
 /** Default of calls in one page: each call of a round is one more read. */
 const DEFAULT_CALLS = 32;
 
-/** Reads what runs on a server: its leases, and the requests of rounds that hold them. */
+/** Reads the leases of a server, and the requests of rounds that hold the leases. */
 @Injectable()
 export class ServerCalls {
   constructor(

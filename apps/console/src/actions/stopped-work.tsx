@@ -9,11 +9,11 @@ import { useScope } from '../shell/scope';
 interface StoppedWorkProps {
   /** The requests that the action stops. */
   of: { serverId?: string; job?: string; roundId?: string };
-  /** What happens to the requests. */
+  /** Effect on the requests, as a verb. */
   verb: 'stops' | 'interrupts' | 'moves';
 }
 
-/** Says in numbers what an action stops. Read when its dialog opens. */
+/** Numbers of the requests and tokens that an action stops, read when the dialog of the action opens. */
 export function StoppedWork({ of, verb }: StoppedWorkProps) {
   const { client } = useSession();
   const { pool } = useScope();

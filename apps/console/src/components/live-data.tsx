@@ -33,7 +33,7 @@ export function LiveData<Value>({ live, what, isEmpty, empty, children }: LiveDa
   );
 }
 
-/** Says what is being read, and after some seconds that no answer has come. Without `sinceMs` it waits from now on. */
+/** A line that names data being read, and says after some seconds that its answer is late. Default of `sinceMs`: now. */
 export function Loading({ what, sinceMs }: { what: string; sinceMs?: number }) {
   const [shownMs] = useState(nowMs);
   const waitMs = useNow() - (sinceMs ?? shownMs);

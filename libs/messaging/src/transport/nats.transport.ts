@@ -201,7 +201,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.metrics.inFlight(this.inFlight.running());
     let outcome: MessageOutcome;
     try {
-      const answer = await inMessageSpan(message.headers, route.pattern, poolOf(route, message), () =>
+      const answer = await inMessageSpan(message.headers, route.pattern, parsePool(route, message), () =>
         this.answer(route, incoming),
       );
       outcome = answer === PARKED ? 'PARKED' : 'OK';
@@ -267,7 +267,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   }
 }
 
-function poolOf({ poolToken }: Route, { subject }: Msg): string | undefined {
+function parsePool({ poolToken }: Route, { subject }: Msg): string | undefined {
   return subject.split('.')[poolToken];
 }
 

@@ -22,7 +22,7 @@ const HOURS = [
   { value: '2160', label: 'the last 90 days' },
 ];
 
-/** Who has changed what through admin-api, or was refused. */
+/** The audit log: callers of admin-api with their changes and refused calls. */
 export default function AuditPage() {
   const { client } = useSession();
   const { pool } = useScope();

@@ -20,7 +20,7 @@ interface ServerPanelProps {
   onClose(): void;
 }
 
-/** One server: why it is in its state, what to do, its actions, and what runs on it. */
+/** One server: reason of its state, next step, actions, and running requests. */
 export function ServerPanel({ serverId, server, onChange, onClose }: ServerPanelProps) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
