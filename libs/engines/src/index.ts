@@ -7,6 +7,7 @@ export * from './engine-adapter';
 export { normalizeBaseUrl, toServerId } from './base-url';
 export { readRegistration } from './detect-engine';
 export { engineRequestId, randomEngineRequestId } from './engine-request-id';
+export { Gatherer } from './gatherer';
 export { StopSource, type StopSignal } from './stop-signal';
 export { parseObject } from './http/engine-http';
 export { isContextTooLong, withoutQuote } from './http/refusal';

@@ -5,7 +5,6 @@ export { toReleaseOutcome, type Generated } from './engine/run-on-engine';
 export { EXPERTS_FIELD, EXPERTS_START, RoutedExperts } from './experts/routed-experts';
 export { ControlPlane } from './holder/control-plane';
 export { HeldAttempts, NoAttempts } from './leases/held-attempts';
-export { Gatherer } from './holder/gatherer';
 export { withLeases } from './holder/holder.config';
 export { HolderLifecycle } from './lifecycle/holder-lifecycle';
 export { holderProviders } from './lifecycle/holder-providers';

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, LIMITS, type CompleteReply, type CompleteRequest } from '@broomwagon/contracts';
-import { ControlPlane, Gatherer } from '@broomwagon/generation';
+import { Gatherer } from '@broomwagon/engines';
+import { ControlPlane } from '@broomwagon/generation';
 import { tracing, type RetryOptions } from '@broomwagon/messaging';
 
 /** Time for which samples are reported singly after a message with several has failed, milliseconds. */

@@ -1,19 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { encodeComposedId, encodeId, LIMITS, type Segment } from '@broomwagon/contracts';
-import { Gatherer, type Lease, type MadeSegment } from '@broomwagon/generation';
+import { Gatherer } from '@broomwagon/engines';
+import type { Lease, MadeSegment } from '@broomwagon/generation';
 import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore, type PayloadName } from '@broomwagon/state';
+import pLimit from 'p-limit';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 
+/** Maximum batches of segments that are written to text, and stored, at once. */
+const MAX_BATCHES = 2;
+
 /**
- * Stores the tokens of an attempt. The name of each payload has a random part, because a Redis that has lost its last
+ * Stores the tokens of attempts. The name of each payload has a random part, because a Redis that has lost its last
  * seconds may assign the same attempt again. The coordinator removes payloads that are not needed any more.
+ *
+ * The tokens of one turn of the event loop are stored together, in batches that wait for one another: a cut ends
+ * thousands of attempts at once, and the texts of all of them would fill the memory.
  */
 @Injectable()
 export class SegmentSaver {
-  private readonly puts = new Gatherer<Put>(LIMITS.page, (puts) => void this.putAll(puts));
+  private readonly limit = pLimit(MAX_BATCHES);
+  private readonly puts = new Gatherer<Put>(LIMITS.page, (puts) => void this.limit(() => this.putAll(puts)));
 
   constructor(
     private readonly payloads: PayloadStore,
@@ -30,35 +39,34 @@ export class SegmentSaver {
     deadlineMs: number = this.config.transitionDeadlineMs,
   ): Promise<Segment> {
     const payload = this.buildName(attempt, made.tokenCount);
-    const bytes = toBytes(made);
-    // Attempts that end in one turn of the event loop are stored together.
-    const put = () => new Promise<string>((resolve, reject) => this.puts.add({ payload, bytes, resolve, reject }));
-    const ref = await withRetry(put, { deadlineMs });
+    const ref = await withRetry(() => this.put(payload, made), { deadlineMs });
     return buildSegment(attempt, lease, made, ref);
+  }
+
+  /** Stores tokens of several attempts, once. @returns the segments, or their errors, in the same order */
+  saveAll(all: readonly UnsavedSegment[]): Promise<(Segment | Error)[]> {
+    return Promise.all(
+      all.map(({ attempt, lease, made, totalTokens }) =>
+        this.put(this.buildName(attempt, totalTokens), made).then(
+          (ref) => buildSegment(attempt, lease, made, ref),
+          (error: Error) => error,
+        ),
+      ),
+    );
+  }
+
+  private put(payload: PayloadName, made: MadeSegment): Promise<string> {
+    return new Promise((resolve, reject) => this.puts.add({ payload, made, resolve, reject }));
   }
 
   /** Never throws. */
   private async putAll(puts: readonly Put[]): Promise<void> {
-    const stored = await this.payloads.putMany(puts);
+    const stored = await this.payloads.putMany(puts.map(({ payload, made }) => ({ payload, bytes: toBytes(made) })));
     for (const [index, { resolve, reject }] of puts.entries()) {
       const ref = stored[index]!;
       if (ref instanceof Error) reject(ref);
       else resolve(ref);
     }
-  }
-
-  /** Stores tokens of several attempts together, once. @returns the segments, or their errors, in the same order */
-  async saveAll(all: readonly UnsavedSegment[]): Promise<(Segment | Error)[]> {
-    const stored = await this.payloads.putMany(
-      all.map(({ attempt, made, totalTokens }) => ({
-        payload: this.buildName(attempt, totalTokens),
-        bytes: toBytes(made),
-      })),
-    );
-    return stored.map((ref, index) => {
-      const { attempt, lease, made } = all[index]!;
-      return ref instanceof Error ? ref : buildSegment(attempt, lease, made, ref);
-    });
   }
 
   private buildName({ claim, worker }: Attempt, tokenCount: number): PayloadName {
@@ -73,7 +81,7 @@ export class SegmentSaver {
 
 interface Put {
   payload: PayloadName;
-  bytes: Buffer;
+  made: MadeSegment;
   resolve(ref: string): void;
   reject(error: Error): void;
 }

@@ -5,6 +5,7 @@ import { parseObject } from '../http/engine-http';
 import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import { withoutTokenNames } from '../stream/token-names';
+import { VllmAborts } from './vllm-aborts';
 import { countTokens, readMetrics, getProcessStart, type Metric } from './prometheus';
 import { saltedFields } from './cache-salt';
 import { wireSampling } from './sampling';
@@ -16,11 +17,6 @@ const TOKEN_IDS_SINCE = [0, 10, 2];
 /** First version with `cache_salt` on all routes and without the engine V0, which refuses the field. */
 const CACHE_SALT_SINCE = [0, 11, 0];
 
-/** Route for aborts by id of `--enable-scale-out` (0.32.0). The key of the engine guards it, so it is called first. */
-const SCALE_OUT_ABORT = '/inference/v1/abort_requests';
-const DEVELOPMENT_ABORT = '/abort_requests';
-/** An abort of no request; an empty list would abort all. */
-const NO_REQUEST = { request_ids: ['broomwagon-probe'] };
 const PARSE_PATH = '/v1/chat/completions/derender';
 /** Streams of this route have routed experts; streams of completions have none. */
 const TOKEN_PATH = '/inference/v1/generate';
@@ -39,8 +35,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     VLLM_INTERVALS,
     async () => (await this.http.getJson('/version'))?.version,
   );
-  /** Routes for aborts that this start of the engine has, or may have; a call of a missing one removes it. */
-  private abortPaths: readonly string[] = [SCALE_OUT_ABORT, DEVELOPMENT_ABORT];
+  private readonly aborts = new VllmAborts(this.routes);
   /** Start of an engine that has no route for its weights. */
   private withoutWeightInfo?: number;
 
@@ -52,11 +47,10 @@ export class VllmAdapter extends HttpEngineAdapter {
     }
     const model = await this.listModel(signal);
     const metrics = readMetrics((await this.http.getText('/metrics', signal)) ?? '');
-    const [canPause, canReset, tokenize, canAbortInDevelopment] = await Promise.all(
-      ['/pause', '/reset_prefix_cache', '/tokenize', DEVELOPMENT_ABORT].map((path) => this.routes.has(path, signal)),
+    const [canPause, canReset, tokenize] = await Promise.all(
+      ['/pause', '/reset_prefix_cache', '/tokenize'].map((path) => this.routes.has(path, signal)),
     );
-    const canAbort = await this.routes.isEnabled(SCALE_OUT_ABORT, NO_REQUEST, signal);
-    this.abortPaths = [...(canAbort ? [SCALE_OUT_ABORT] : []), ...(canAbortInDevelopment ? [DEVELOPMENT_ABORT] : [])];
+    const canAbort = await this.aborts.probe(signal);
     const saidWeights = saidVersion(await this.http.call('GET', '/weight_info', undefined, signal));
     const startedAt = getProcessStart(metrics);
     return {
@@ -75,7 +69,7 @@ export class VllmAdapter extends HttpEngineAdapter {
         tokenIdsIn: true,
         tokenIdsOut: isAtLeast(about.version, TOKEN_IDS_SINCE),
         logprobs: true,
-        abortById: this.abortPaths.length > 0,
+        abortById: canAbort,
         abortOnDisconnect: true,
         loadReport: metrics.has('vllm:num_requests_running'),
         prefixCacheReset: canReset,
@@ -88,15 +82,8 @@ export class VllmAdapter extends HttpEngineAdapter {
     };
   }
 
-  /** vLLM puts a prefix of the route before the id, and for completions the index of the prompt after it. */
-  async abort(engineRequestId: string): Promise<boolean> {
-    const prefixed = ['chatcmpl', 'generate-tokens'].map((route) => `${route}-${engineRequestId}`);
-    const ids = [`cmpl-${engineRequestId}-0`, ...prefixed, engineRequestId];
-    for (const path of this.abortPaths) {
-      if (await this.routes.abort(path, { request_ids: ids })) return true;
-      this.abortPaths = this.abortPaths.filter((one) => one !== path);
-    }
-    return false;
+  abort(engineRequestId: string): Promise<boolean> {
+    return this.aborts.abort(engineRequestId);
   }
 
   /** Reads the report. Older versions, and engines without the development routes, do not report their weights. */

@@ -7,8 +7,8 @@ import {
   type ReleaseItem,
   type ReleaseReply,
 } from '@broomwagon/contracts';
+import { Gatherer } from '@broomwagon/engines';
 import { tracing } from '@broomwagon/messaging';
-import { Gatherer } from '../holder/gatherer';
 import { type AcquireLimits, type Lease, LeaseCalls, type LeaseItem } from './lease-calls';
 import type { WorkerEpoch } from './leased-call';
 

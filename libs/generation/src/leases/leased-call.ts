@@ -18,6 +18,9 @@ export interface WorkerEpoch {
  */
 export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'timeout' | 'expired' | 'fenced';
 
+/** Reason of stopped signals. Without a reason, each signal makes an error with a stack, which costs 50 us. */
+const STOPPED = new DOMException('The call was stopped', 'AbortError');
+
 /** One call of an engine under one lease, from its acquire to its release. */
 export class LeasedCall {
   /** Aborted once the call is stopped. */
@@ -38,7 +41,7 @@ export class LeasedCall {
   /** Stop signal for functions of Node, created at its first use. */
   get signal(): AbortSignal {
     this.controller ??= new AbortController();
-    if (this.isStopped) this.controller.abort();
+    if (this.isStopped) this.controller.abort(STOPPED);
     return this.controller.signal;
   }
 
@@ -59,7 +62,7 @@ export class LeasedCall {
   stop(cause: StopCause): void {
     if (this.stoppedBy === undefined || cause === 'expired' || cause === 'fenced') this.stoppedBy = cause;
     this.stopSignal.abort();
-    this.controller?.abort();
+    this.controller?.abort(STOPPED);
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { isBroomwagonError, type ErrorCode } from '@broomwagon/contracts';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { PayloadStore } from './payload-store';
 
 const KB = 1_024;
@@ -121,6 +121,21 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
         expect(await other.usage({ pool: 'pool', job: a })).toMatchObject({ usedBytes });
       }
       expect(await store.putMany([])).toEqual([]);
+    });
+
+    it('writes at most 16 pages at once, and stores payloads of more pages all the same', async () => {
+      const pages = vi.spyOn(store as unknown as { putPage(page: unknown): Promise<unknown> }, 'putPage');
+      const { putPage } = Object.getPrototypeOf(store) as { putPage(page: unknown): Promise<unknown> };
+      let [underWay, most] = [0, 0];
+      pages.mockImplementation(async (page) => {
+        most = Math.max(most, ++underWay);
+        return putPage.call(store, page).finally(() => (underWay -= 1));
+      });
+      const payloads = Array.from({ length: 60 }, () => ({ payload: named(newJob(), 'g'), bytes: Buffer.from('x') }));
+      const refs = await store.putMany(payloads);
+      pages.mockRestore();
+      expect(await store.remove(refs as string[])).toBe(60);
+      expect(most).toBe(16);
     });
 
     it('refuses a payload over the quota of the job, keeps nothing of it, and takes it after a removal', async () => {

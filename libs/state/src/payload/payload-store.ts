@@ -1,4 +1,5 @@
 import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
+import pLimit from 'p-limit';
 import { splitPages } from '../library/lists';
 import { checkChunk, splitChunks } from './chunks';
 import { putPages, type NewPayload } from './put-pages';
@@ -52,6 +53,11 @@ export type PayloadOwnership = (payload: PayloadName, ref: string) => Promise<bo
 
 /** Time for which swept payloads can be restored, milliseconds. */
 export const SWEPT_KEPT_MS = 86_400_000;
+/**
+ * Maximum pages of payloads that are written at once, 4 MB. Each page has a deadline, which the last of many pages
+ * would miss: then all pages would be written again.
+ */
+const MAX_PAGES = 16;
 /** In a store with at least so many payloads, a sweep removes at most a tenth of them. */
 const BOUNDED_FROM = 1_000;
 
@@ -64,6 +70,8 @@ const BOUNDED_FROM = 1_000;
  * `payload-store-conformance.fixture.ts`. This class is also the injection token.
  */
 export abstract class PayloadStore {
+  private readonly limit = pLimit(MAX_PAGES);
+
   /**
    * Stores a payload of any size up to 64 MiB. Safe to repeat.
    * @returns reference of at most 2,048 characters, with driver, pool, job, owner and name
@@ -81,7 +89,7 @@ export abstract class PayloadStore {
    * @returns the reference of each payload, or the error that {@link put} would throw, in their order
    */
   putMany(payloads: readonly NewPayload[]): Promise<(string | Error)[]> {
-    return putPages(payloads, (page) => this.putPage(page));
+    return putPages(payloads, (page) => this.limit(() => this.putPage(page)));
   }
 
   /**
