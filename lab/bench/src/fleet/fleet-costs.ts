@@ -17,7 +17,7 @@ export interface FleetCosts {
   requestBytes: { worker: number; gateway: number };
   /** Requests that one process has held in flight. */
   heldRequests: { worker: number; gateway: number };
-  /** Bytes of a stored token, and bytes that are stored in all for one byte of a response. */
+  /** Bytes of a stored token, and bytes of partial saves for one byte of a response. */
   tokenBytes: number;
   savedOverMade: number;
 }

@@ -49,7 +49,7 @@ export function formatReport(report: Report): string {
     ['worker: requests in flight a core', count(report.workerInflightPerCore), 'at least 20,000'],
     ['gateway, not streamed: requests in flight a core', count(report.gatewayInflightPerCore), 'at least 12,000'],
     ['CPU us of worker and Redis for a save of 1,000 tokens', report.saveCpuUs, 'at most 30'],
-    ['bytes stored over bytes of a response of 8,000 tokens', report.savedOverMade, 'at most 1.2'],
+    ['bytes of saves over bytes of a response of 8,000 tokens', report.savedOverMade, 'at most 1.2'],
     ['CPU of a short response over a direct call of undici', report.responseCpuOverDirect, 'at most 6'],
     ['the same, of aiohttp', report.responseCpuOverAiohttp ?? 'not measured', ''],
     ['cores for 10,000 GPUs', report.coresFor10000Gpus, 'at most 100'],

@@ -162,14 +162,14 @@ export class Phases {
     await delay(2 * effort.saveIntervalMs);
     const usage = await processes.measure(() => delay(effort.saveMs));
     await trainer.ask({ kind: 'cancel', pool: POOLS[pool], job });
-    await system.untilStreams(0);
+    await this.untilEnded();
     system.count('fleet');
     return perPart((part) => usage.cpuSeconds[part] / usage.seconds);
   }
 
   /**
-   * Bytes that the payload store receives for long responses: the bytes with as many saves as in production
-   * over the bytes without saves, and the bytes of a token without saves.
+   * Bytes that the payload store receives for long responses: the bytes of as many saves as in production over the
+   * bytes of the responses, and the bytes of a token without saves.
    */
   async savedBytes(tokensPerSave: number): Promise<{ savedOverMade: number; perToken: number }> {
     const { engine, trainer } = this.system;
@@ -182,7 +182,7 @@ export class Phases {
     };
     const saved = await store('saved', (tokensPerSave * 1_000) / this.effort.saveIntervalMs);
     const made = await store('unsaved', 0);
-    return { savedOverMade: saved / made, perToken: made / (SAMPLES * this.effort.savedTokens) };
+    return { savedOverMade: (saved - made) / made, perToken: made / (SAMPLES * this.effort.savedTokens) };
   }
 
   private async open(holder: Holder, interval: number, requests: number): Promise<void> {
@@ -198,7 +198,12 @@ export class Phases {
   private async close(holder: Holder, interval: number): Promise<void> {
     if (holder === 'gateway') await this.system.client.ask({ kind: 'drop' });
     else await this.system.trainer.ask({ kind: 'cancel', pool: POOLS.fleet, job: `hold-${interval}` });
+    await this.untilEnded();
+  }
+
+  private async untilEnded(): Promise<void> {
     await this.system.untilStreams(0);
+    await this.system.processes.untilQuiet();
   }
 
   private shape(job: string, streamInterval: number, groups: number, maxTokens: number): RoundShape {

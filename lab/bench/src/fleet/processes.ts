@@ -20,6 +20,10 @@ export type Part = (typeof PARTS)[number];
 export type PerPart = Record<Part, number>;
 
 const PAGE_BYTES = 4_096;
+/** Time of a look at the CPU of the parts, and their share of a core above which they are at work. */
+const QUIET_MS = 1_000;
+const QUIET_SHARE = 0.1;
+const QUIET_DEADLINE_MS = 120_000;
 
 export function perPart(value: (part: Part) => number): PerPart {
   return Object.fromEntries(PARTS.map((part) => [part, value(part)])) as PerPart;
@@ -71,6 +75,20 @@ export class Processes {
     const { seconds, cpuSeconds } = await this.measure(() => delay(ms));
     this.idle = perPart((part) => cpuSeconds[part] / seconds);
     return this.idle;
+  }
+
+  /**
+   * Waits until no part works off what an earlier phase has left, for example tokens of cancelled requests: they are
+   * stored after their streams have ended.
+   */
+  async untilQuiet(): Promise<void> {
+    const endsAtMs = performance.now() + QUIET_DEADLINE_MS;
+    for (;;) {
+      const { seconds, cpuSeconds } = await this.measure(() => delay(QUIET_MS));
+      const loud = PARTS.filter((part) => cpuSeconds[part] / seconds > this.idle[part] + QUIET_SHARE);
+      if (loud.length === 0) return;
+      if (performance.now() > endsAtMs) throw new Error(`Still at work without requests: ${loud.join(', ')}`);
+    }
   }
 
   /** CPU seconds of each part, less the CPU seconds that the part uses without load. */

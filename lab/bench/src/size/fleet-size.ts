@@ -41,7 +41,7 @@ export function computeLoad(workload: Workload, costs: FleetCosts = MEASURED) {
     natsCores: cores('nats'),
     workerCores: cores('worker', tokensPerSecond * costs.tokenUs.worker),
     gatewayCores: gatewayUs / 1e6,
-    payloadBytesPerSecond: tokensPerSecond * costs.tokenBytes * costs.savedOverMade,
+    payloadBytesPerSecond: tokensPerSecond * costs.tokenBytes * (1 + costs.savedOverMade),
   };
 }
 
