@@ -38,10 +38,25 @@ class NewWeights extends TestEngineHealth {
   override report = (): Promise<EngineReport> => Promise.resolve({ weightVersion: 2 });
 }
 
-function prober(mayTake: () => Promise<boolean>, store = servers): ProbeService {
+/** An engine that answers at once and reports its load. */
+class Loaded extends TestEngineHealth {
+  probes = 0;
+  override answers = () => {
+    this.probes += 1;
+    return Promise.resolve(true);
+  };
+  override report = (): Promise<EngineReport> => Promise.resolve({ load: { running: 1, waiting: 0 } });
+}
+
+function prober(
+  mayTake: () => Promise<boolean>,
+  store = servers,
+  health: TestEngineHealth = new NewWeights(),
+  intervalMs = 2_000,
+): ProbeService {
   const metrics = new Metrics('load-balancer');
-  const config = loadConfig(LoadBalancerConfig, { env: { NATS_URL: 'nats://x', REDIS_URL: testRedisUrl() } });
-  const health = new NewWeights();
+  const env = { NATS_URL: 'nats://x', REDIS_URL: testRedisUrl(), PROBE_INTERVAL_MS: String(intervalMs) };
+  const config = loadConfig(LoadBalancerConfig, { env });
   const waiters = { sendAll: () => undefined } as unknown as WaiterAnswersService;
   const sweeper = { soon: () => undefined } as unknown as SweepService;
   const caches = { mayTake } as unknown as PrefixCachesService;
@@ -85,4 +100,18 @@ it('does not wait for an engine that takes long to empty its cache, and asks it 
   expect([asked, await version()]).toEqual([1, 0]);
   empty();
   await expect.poll(version).toBe(2);
+});
+
+it('a server whose load another replica has just read is not probed again, except out of turn', async () => {
+  const health = new Loaded();
+  const replica = (intervalMs: number) => prober(() => Promise.resolve(true), servers, health, intervalMs);
+  await replica(600_000).probe(pool);
+  await replica(600_000).probe(pool);
+  expect(health.probes).toBe(1);
+  expect(await servers.list(pool)).toMatchObject({ servers: [{ load: { running: 1 } }] });
+  replica(600_000).soon(pool);
+  await expect.poll(() => health.probes).toBe(2);
+  // The report is old once half of the interval has passed.
+  const other = replica(100);
+  await expect.poll(() => other.probe(pool).then(() => health.probes)).toBe(3);
 });

@@ -73,9 +73,17 @@ export class ProbeService implements OnModuleDestroy {
     this.stopped = true;
   }
 
-  /** Probes every server of the pool once, then reviews silent servers. */
+  /**
+   * Probes the servers of the pool once, then reviews silent servers. A server whose load another replica has just read
+   * is left out: then the number of probes does not grow with the number of replicas.
+   */
   @InEachPool('probe', (config: LoadBalancerConfig) => config.probeIntervalMs)
-  async probe(pool: string): Promise<void> {
+  probe(pool: string): Promise<void> {
+    return this.probeAll(pool, this.config.probeIntervalMs / 2);
+  }
+
+  /** @param minAgeMs age of the load report from which a server is probed */
+  private async probeAll(pool: string, minAgeMs: number): Promise<void> {
     const probed: ServerStatus[] = [];
     const counts = new ServerCounts();
     let unknown = 0;
@@ -87,7 +95,8 @@ export class ProbeService implements OnModuleDestroy {
       for (const servers of splitPages(page.servers)) {
         // A server with `probe: false` counts as answering.
         const asked = servers.filter(({ probe }) => probe !== false);
-        const answered = await this.probes.ask(pool, asked);
+        const due = asked.filter(({ load }) => load === undefined || load.ageMs >= minAgeMs);
+        const answered = await this.probes.ask(pool, due);
         const ready = [...answered, ...servers.filter(({ probe }) => probe === false)];
         if (ready.length > 0) await this.recordProbes(pool, ready);
         loads.push(...answered.map((server) => this.records.report(pool, server, this.roundMs)));
@@ -113,7 +122,7 @@ export class ProbeService implements OnModuleDestroy {
     if (this.stopped || this.probedSoon.has(pool)) return;
     this.probedSoon.add(pool);
     setTimeout(() => this.probedSoon.delete(pool), SOON_MS).unref();
-    this.probe(pool).catch((error: unknown) => this.logger.warn({ err: error, pool }, 'The probes failed'));
+    this.probeAll(pool, 0).catch((error: unknown) => this.logger.warn({ err: error, pool }, 'The probes failed'));
   }
 
   /** Probes a server that has just been registered, for a second at most. @returns the state of the server */

@@ -3,12 +3,13 @@ import { WorkerConfig } from '../../../../apps/worker/src/worker.config';
 import { median, medianRatio, significant } from '../arithmetic';
 import { computeSize } from '../size/fleet-size';
 import { FLEETS } from '../size/size.command';
-import type { FleetCosts } from './fleet-costs';
+import { type FleetCosts, type SAVED_TOKENS, splitSave } from './fleet-costs';
 import { type Held, type Holder, TOKENS_PER_SECOND } from './phases';
-import { type PerPart, perPart, sumParts } from './processes';
+import { type Part, type PerPart, perPart, sumParts } from './processes';
 
 /** Ways of a short response. */
 export type Way = 'worker' | 'gateway' | 'undici';
+type SaveSize = keyof typeof SAVED_TOKENS;
 
 const US = 1e6;
 /** Processes of a partial save that the target is about. */
@@ -21,7 +22,7 @@ export class FleetResults {
   bytes = { savedOverMade: Number.NaN, perToken: Number.NaN };
   private readonly responses: Record<Way, PerPart[]> = { worker: [], gateway: [], undici: [] };
   private readonly python: number[] = [];
-  private readonly saves: PerPart[] = [];
+  private readonly saves: Record<SaveSize, PerPart[]> = { large: [], small: [] };
 
   constructor(private readonly engines: number) {}
 
@@ -34,8 +35,8 @@ export class FleetResults {
   }
 
   /** @param savesPerSecond number of saves in each second of the first measurement; the second one has none */
-  addSaves(saved: PerPart, unsaved: PerPart, savesPerSecond: number): void {
-    this.saves.push(perPart((part) => (saved[part] - unsaved[part]) / savesPerSecond));
+  addSaves(size: SaveSize, saved: PerPart, unsaved: PerPart, savesPerSecond: number): void {
+    this.saves[size].push(perPart((part) => (saved[part] - unsaved[part]) / savesPerSecond));
   }
 
   report() {
@@ -103,11 +104,15 @@ export class FleetResults {
   private costs(): FleetCosts {
     const medians = (rounds: readonly PerPart[]) =>
       perPart((part) => microseconds(rounds.map((one) => Math.max(0, one[part]))));
-    const saveUs = medians(this.saves);
+    const [saveUs, smallSaveUs] = [medians(this.saves.large), medians(this.saves.small)];
     const savesPerSecond = 1_000 / new WorkerConfig().partialSaveIntervalMs;
+    const savedUs = (part: Part): number => {
+      const { fixedUs, tokenUs } = splitSave({ saveUs, smallSaveUs }, part);
+      return savesPerSecond * fixedUs + TOKENS_PER_SECOND * tokenUs;
+    };
     const [worker, gateway] = (['worker', 'gateway'] as const).map((holder) => this.settled(holder, 64));
-    const held = (part: keyof PerPart, { usage, requests }: Held): number =>
-      ((usage.cpuSeconds[part] / usage.seconds - this.idle[part]) * US) / requests - savesPerSecond * saveUs[part];
+    const held = (part: Part, { usage, requests }: Held): number =>
+      ((usage.cpuSeconds[part] / usage.seconds - this.idle[part]) * US) / requests - savedUs(part);
     const middle = (values: number[], digits = 3) => significant(Math.max(0, median(values)), digits);
     const most = (rounds: Held[], value: (held: Held) => number) => Math.max(...rounds.map(value));
     return {
@@ -124,6 +129,7 @@ export class FleetResults {
             ),
       ),
       saveUs,
+      smallSaveUs,
       responseUs: medians(this.responses.worker),
       gatewayResponseUs: medians(this.responses.gateway),
       engineUs: significant((this.idle.balancer * US) / this.engines, 2),

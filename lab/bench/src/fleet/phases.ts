@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { SAVED_TOKENS } from './fleet-costs';
 import { maxConnections, POOLS, type FleetSystem } from './fleet-system';
 import { perPart, type PerPart, readMemory, type Usage } from './processes';
 import type { RoundShape } from './trainer.main';
@@ -34,8 +35,6 @@ export const HALF_LOAD = 0.5;
 export const TOKENS_PER_SECOND = 30;
 export const SHORT_TOKENS = 16;
 export const LONG_TOKENS = 8_000;
-/** Tokens of each request in a second of the phase of saves. */
-export const SAVE_TOKENS = 1_000;
 /** Time for which a request of the phase of saves streams beside the measurement: a busy machine opens requests slowly. */
 const SAVE_SPARE_SECONDS = 240;
 const SAMPLES = 16;
@@ -147,16 +146,19 @@ export class Phases {
     return cpuSeconds / answered;
   }
 
-  /** CPU seconds of each part in a second in which each request is saved once, or without saves. */
-  async saves(pool: 'saved' | 'unsaved'): Promise<PerPart> {
+  /**
+   * CPU seconds of each part in a second in which the requests are saved, or without saves.
+   * @param tokens tokens of each request in a second
+   */
+  async saves(pool: 'saved' | 'unsaved', tokens: number): Promise<PerPart> {
     const { system, effort } = this;
     const { engine, trainer, processes } = system;
-    await engine.ask({ kind: 'pace', tokensPerSecond: SAVE_TOKENS });
+    await engine.ask({ kind: 'pace', tokensPerSecond: tokens });
     system.count(pool);
     const groups = effort.savedRequests / SAMPLES;
-    const maxTokens = SAVE_TOKENS * (SAVE_SPARE_SECONDS + effort.saveMs / 1_000);
+    const maxTokens = tokens * (SAVE_SPARE_SECONDS + effort.saveMs / 1_000);
     const job = `saves-${pool}`;
-    const shape = { ...this.shape(job, SAVE_TOKENS / 4, groups, maxTokens), pool: POOLS[pool] };
+    const shape = { ...this.shape(job, SAVED_TOKENS.small, groups, maxTokens), pool: POOLS[pool] };
     await trainer.ask({ kind: 'open', ...shape });
     await system.untilStreams(effort.savedRequests);
     await delay(2 * effort.saveIntervalMs);

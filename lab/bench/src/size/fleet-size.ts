@@ -1,4 +1,4 @@
-import type { FleetCosts } from '../fleet/fleet-costs';
+import { type FleetCosts, splitSave } from '../fleet/fleet-costs';
 import type { Part } from '../fleet/processes';
 import { MEASURED, REDIS, WORKER_IDLE_BYTES } from './measured';
 
@@ -28,8 +28,13 @@ export function computeLoad(workload: Workload, costs: FleetCosts = MEASURED) {
   const { tokens, tokensPerSecond, saveIntervalSeconds, inFlightPerEngine } = workload;
   const endsPerSecond = tokensPerSecond / tokens;
   const savesPerSecond = 1 / saveIntervalSeconds;
-  const cores = (part: Part, heldUs = costs.heldUs[part]): number =>
-    (heldUs + savesPerSecond * costs.saveUs[part] + endsPerSecond * costs.responseUs[part]) / 1e6;
+  // The end of a response stores all its tokens once more.
+  const storedTokens = tokensPerSecond * (1 + costs.savedOverMade);
+  const cores = (part: Part, heldUs = costs.heldUs[part]): number => {
+    const { fixedUs, tokenUs } = splitSave(costs, part);
+    const storedUs = savesPerSecond * fixedUs + storedTokens * tokenUs;
+    return (heldUs + storedUs + endsPerSecond * costs.responseUs[part]) / 1e6;
+  };
   const gatewayUs = tokensPerSecond * costs.tokenUs.gateway + endsPerSecond * costs.gatewayResponseUs.gateway;
   return {
     endsPerSecond,
@@ -41,7 +46,7 @@ export function computeLoad(workload: Workload, costs: FleetCosts = MEASURED) {
     natsCores: cores('nats'),
     workerCores: cores('worker', tokensPerSecond * costs.tokenUs.worker),
     gatewayCores: gatewayUs / 1e6,
-    payloadBytesPerSecond: tokensPerSecond * costs.tokenBytes * (1 + costs.savedOverMade),
+    payloadBytesPerSecond: storedTokens * costs.tokenBytes,
   };
 }
 

@@ -3,21 +3,27 @@ import { type PerPart, perPart } from '../fleet/processes';
 
 const parts = (values: Partial<PerPart>): PerPart => perPart((part) => values[part] ?? 0);
 
-/**
- * Costs of 2026-11-23, in the form of `costs` of `bench fleet --json`: events of one token, and saves of all tokens into
- * the Redis of the pool (lab/bench/README.md). A run of `bench fleet` on an idle machine is to replace them.
- */
+/** `costs` of `bench fleet --json` of 2026-11-29 on two idle cores, with measurements of 30 s for saves. */
 export const MEASURED: FleetCosts = {
-  tokenUs: { worker: 19, gateway: 33 },
-  heldUs: parts({}),
-  saveUs: parts({ redis: 175, coordinator: 35, worker: 147, nats: 8 }),
-  responseUs: parts({ redis: 235, coordinator: 113, balancer: 40, nats: 36 }),
-  gatewayResponseUs: parts({}),
-  engineUs: 0,
-  requestBytes: { worker: 500_000, gateway: 36_000 },
-  heldRequests: { worker: 1_024, gateway: 4_000 },
-  tokenBytes: 10,
-  savedOverMade: 9,
+  tokenUs: { worker: 1.09, gateway: 2.42 },
+  heldUs: parts({ gateway: 0.57 }),
+  saveUs: parts({ nats: 5.2, redis: 26, payloads: 123, coordinator: 20.8, worker: 196 }),
+  smallSaveUs: parts({ nats: 5.2, redis: 41.7, payloads: 48.6, balancer: 5.2, coordinator: 15.6, worker: 217 }),
+  responseUs: parts({
+    nats: 97.7,
+    redis: 417,
+    payloads: 50.3,
+    balancer: 68.7,
+    coordinator: 256,
+    worker: 398,
+    trainer: 49.6,
+  }),
+  gatewayResponseUs: parts({ nats: 58.6, redis: 117, balancer: 115, gateway: 615 }),
+  engineUs: 660,
+  requestBytes: { worker: 35_900, gateway: 80_400 },
+  heldRequests: { worker: 11_472, gateway: 6_848 },
+  tokenBytes: 30.3,
+  savedOverMade: 0.958,
 };
 
 /** Memory of a worker without requests. */
