@@ -1,5 +1,6 @@
 export { EngineAccess } from './access/engine-access';
 export { createEngineAdapter, type DetectedEngine } from './detect-engine';
+export { NO_ROUTE } from './dialects/engine-routes';
 export { REQUEST_FIELDS, SAMPLING_FIELDS } from './dialects/request-fields';
 export { NO_VERSION } from './dialects/versions';
 export { ANY_MODEL } from './dialects/model-list';

@@ -6,14 +6,13 @@ import {
   type EngineAdapter,
   type EngineDescription,
   type EngineReport,
+  NO_ROUTE,
 } from '@broomwagon/engines';
 import { LoadBalancerConfig } from '../load-balancer.config';
 
 /** An engine in a pool. Calls use the API key of the pool. */
 export type PoolEngine = Pick<ServerStatus, 'dialect' | 'endpoint'> & { pool: string };
 
-/** HTTP statuses by which a web server says that a route does not exist. */
-const NO_ROUTE = new Set([404, 405, 410, 501]);
 /** Maximum adapters that are kept. A further adapter replaces the oldest adapter. */
 const MAX_ADAPTERS = 16_384;
 

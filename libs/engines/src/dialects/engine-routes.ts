@@ -3,9 +3,9 @@ import type { EngineHttp } from '../http/engine-http';
 import { quote } from '../http/refusal';
 
 /** Statuses of an engine without the route. Other statuses may refuse a call, but not because of the route. */
-export const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 501]);
+export const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 410, 501]);
 /** Status of a route that a flag of the engine has disabled; a wrong key is 401. */
-const DISABLED = 403;
+export const ROUTE_DISABLED = 403;
 
 /** Which routes an engine has. Its dialect must be known: a server of web pages answers anything. */
 export class EngineRoutes {
@@ -26,7 +26,7 @@ export class EngineRoutes {
   async isEnabled(path: string, body: object, signal?: AbortSignal): Promise<boolean> {
     if (!(await this.has(path, signal))) return false;
     const { status } = await this.http.call('POST', path, body, signal);
-    return !NO_ROUTE.has(status) && status !== DISABLED;
+    return !NO_ROUTE.has(status) && status !== ROUTE_DISABLED;
   }
 
   /**
@@ -37,7 +37,7 @@ export class EngineRoutes {
   async abort(path: string, body: object): Promise<boolean> {
     const { status, text } = await this.http.call('POST', path, body);
     if (status >= 200 && status < 300) return true;
-    if (NO_ROUTE.has(status) || status === DISABLED) return false;
+    if (NO_ROUTE.has(status) || status === ROUTE_DISABLED) return false;
     throw new BroomwagonError('ENGINE_ERROR', `${this.http.baseUrl}${path} answered ${status}: ${quote(text)}`);
   }
 }

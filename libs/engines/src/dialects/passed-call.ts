@@ -6,13 +6,11 @@ import { toRefusalError } from '../http/refusal';
 import { SilenceWatch } from '../stream/silence-watch';
 import { DEFAULT_FIRST_TOKEN_TIMEOUT_MS, DEFAULT_STALL_TIMEOUT_MS } from '../stream/stream-generation';
 import { saltedFields } from './cache-salt';
+import { NO_ROUTE, ROUTE_DISABLED } from './engine-routes';
 import { refuseForeignFields, REQUEST_FIELDS } from './request-fields';
 
 /** Field with the id of a request. */
 const ID_FIELDS: Partial<Record<EngineDialect, string>> = { vllm: 'request_id', sglang: 'rid' };
-const NO_ROUTE = new Set([404, 405]);
-/** Status of a route that a flag of the engine has disabled. */
-const DISABLED = 403;
 /** Largest answer, bytes. */
 const MAX_ANSWER_BYTES = 256 * 1_048_576;
 
@@ -107,7 +105,7 @@ async function askRoutes(
     if (NO_ROUTE.has(status) && !isAboutModel) continue;
     if ((isAboutModel && body.model !== undefined) || toErrorCode(status) === 'ENGINE_REJECTED') return answer;
     const refusal = toRefusalError(http.baseUrl + path, { ...opened, refusalText });
-    if (status !== DISABLED) throw refusal;
+    if (status !== ROUTE_DISABLED) throw refusal;
     disabled ??= refusal;
   }
   throw disabled ?? noRoute(dialect, request);

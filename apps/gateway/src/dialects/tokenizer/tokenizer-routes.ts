@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, type ServerStatus } from '@broomwagon/contracts';
+import { NO_ROUTE } from '@broomwagon/engines';
 import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
 import { poolServers } from '../../fleet/pool-servers';
 import type { Exchange, Route, Routes } from '../../http/route';
@@ -8,8 +9,6 @@ import type { Exchange, Route, Routes } from '../../http/route';
 const TIMEOUT_MS = 30_000;
 /** Minimum time for a further engine, milliseconds. */
 const MIN_TIMEOUT_MS = 500;
-/** Statuses of an engine without the route. */
-const NO_ROUTE = new Set([404, 405, 501]);
 /**
  * Statuses of an engine that refuses the key of the gateway, or has disabled the route: clients would take them for a
  * refusal of their own key.
