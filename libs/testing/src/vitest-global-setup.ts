@@ -29,7 +29,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   ]);
   const say = (line: string) => process.stderr.write(`${line}\n`);
   const services = await provideServices({ forTests: true, say });
-  say(`${services.nats.description}\n${services.redis.description}`);
+  say(`Node ${process.version}\n${services.nats.description}\n${services.redis.description}`);
   if (process.env['TEST_FOREIGN_STREAM'] !== undefined) await makeForeignStream(services.nats.url);
   process.env['TEST_NATS_URL'] = services.nats.url;
   process.env['TEST_REDIS_URL'] = services.redis.url;

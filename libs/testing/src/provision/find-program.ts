@@ -1,12 +1,13 @@
 import { dirname, join } from 'node:path';
-import { type CopyResult, privateCopies } from './private-copy';
+import type { CopyResult } from './copy-folder';
+import { privateCopies } from './private-copy';
 import { findOnPath } from './server-binary';
 import { PROGRAMS, type ProgramKind } from './server-kind';
 
 /** Paths of Prometheus and of its promtool, or the reason why this machine has none. */
 export type FoundPrometheus = { prometheus: string; promtool: string } | { reason: string };
 
-/** Finds a program on PATH, else makes a private copy of the distribution's package. */
+/** Finds a program on PATH, else makes a private copy. */
 export async function findProgram(kind: ProgramKind, say: (line: string) => void): Promise<CopyResult> {
   const installed = await findOnPath(kind);
   if ('path' in installed) return installed;

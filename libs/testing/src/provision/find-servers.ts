@@ -30,8 +30,8 @@ export interface FindOptions {
 }
 
 /**
- * Finds a way to start each of the servers: an executable on PATH, else a private copy of the distribution's package,
- * else Docker. Never a server that runs already.
+ * Finds a way to start each of the servers: an executable on PATH, else a private copy, else Docker. Never a server that
+ * runs already.
  *
  * @throws BroomwagonError UNAVAILABLE with the reasons against each way and the exact command for this system.
  */

