@@ -38,7 +38,7 @@ export class FleetRoutes {
   readonly routes: Routes = {
     'GET /workers': { answer: (exchange) => this.list(exchange) },
     'POST /workers': { role: 'trainer', answer: (exchange) => this.create(exchange) },
-    'DELETE /workers/{id}': { role: 'trainer', answer: (exchange) => this.delete(exchange) },
+    'DELETE /workers/{id}': { idMayHaveSlashes: true, role: 'trainer', answer: (exchange) => this.delete(exchange) },
     'GET /list_workers': { answer: (exchange) => this.listUrls(exchange) },
     'POST /add_worker': { role: 'trainer', answer: (exchange) => this.add(exchange) },
     'POST /remove_worker': { role: 'trainer', answer: (exchange) => this.removeByUrl(exchange) },

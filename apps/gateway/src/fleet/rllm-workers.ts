@@ -15,7 +15,11 @@ export class RllmWorkers {
   readonly routes: Routes = {
     'GET /admin/workers': { role: 'trainer', answer: (exchange) => this.list(exchange) },
     'POST /admin/workers': { role: 'trainer', answer: (exchange) => this.add(exchange) },
-    'DELETE /admin/workers/{id}': { role: 'trainer', answer: (exchange) => this.remove(exchange) },
+    'DELETE /admin/workers/{id}': {
+      idMayHaveSlashes: true,
+      role: 'trainer',
+      answer: (exchange) => this.remove(exchange),
+    },
     'GET /health/workers': { role: 'trainer', answer: (exchange) => this.health(exchange) },
   };
 

@@ -9,25 +9,12 @@ import { allowOrigins } from '../keys/cross-origin';
 import { toCallerError } from '../keys/hidden-addresses';
 import { cutIfStalled } from './client-connection';
 import { readHeaderText } from './headers';
+import { PathParser } from './path-parser';
 import { readObject } from './read-object';
 import { type Exchange, type Route, type ErrorForm, type RouteSource, ROUTE_SOURCES } from './route';
 import { errorBody, sendJson, toHttpStatus } from './send-json';
 import { isBegun } from './silence-keeper';
 
-/** Prefix of `/sessions/{id}`, which may precede any path. */
-const SESSION_PREFIX = '/sessions/';
-const SESSION_PATH = '/sessions/{id}';
-/** Maximum characters of a session in a path, more than the longest id has in a URL. */
-const MAX_SESSION_CHARACTERS = 1_536;
-/** Paths with a parameter, and their names in the tables of routes. */
-const PARAMETER_PATHS: [RegExp, string][] = [
-  [/^\/workers\/(.+)$/, '/workers/{id}'],
-  [/^\/admin\/workers\/(.+)$/, '/admin/workers/{id}'],
-  [/^\/v1\/models\/(.+)$/, '/v1/models/{id}'],
-  [/^\/traces\/([^/]+)$/, '/traces/{id}'],
-  [/^\/sessions\/([^/]+)$/, SESSION_PATH],
-  [/^\/rounds\/v1\/([^/]+)\/([\w.-]+)$/, '/rounds/v1/{pool}/$2'],
-];
 /** Paths of the Nest routes, as in every service. */
 const METRICS_PATH = '/metrics';
 const NEST_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/startupz', METRICS_PATH]);
@@ -45,8 +32,7 @@ export class DataPlane {
   private readonly routes: Map<string, Route>;
   /** One route of each path. */
   private readonly paths: Map<string, Route>;
-  /** Characters of the longest path. */
-  private readonly maxPathLength: number;
+  private readonly parser: PathParser;
 
   constructor(
     @Inject(ROUTE_SOURCES) private readonly sources: readonly RouteSource[],
@@ -56,12 +42,12 @@ export class DataPlane {
   ) {
     this.routes = new Map(sources.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
-    this.maxPathLength = Math.max(...[...this.paths.keys()].map(({ length }) => length));
+    this.parser = new PathParser(this.routes);
   }
 
   /** Handles a request. @returns false for a path of Nest */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
-    const { path, rest, session, pathId } = this.parsePath(request);
+    const { path, rest, session, pathId } = this.parser.parse(request);
     const ofPath = this.paths.get(path);
     if (ofPath === undefined && NEST_PATHS.has(path)) return this.refusesMetrics(path, request, response);
     if (allowOrigins(request, response, this.config.corsOrigins)) return true;
@@ -101,40 +87,6 @@ export class DataPlane {
       this.refuse(error, request, response, {});
       return true;
     }
-  }
-
-  /** The name of the path in the tables of routes, and its parameters. `rest`: the path without `/sessions/{id}`. */
-  private parsePath({ url = '', method }: IncomingMessage): {
-    path: string;
-    rest: string;
-    session?: string;
-    pathId?: string;
-  } {
-    if (this.paths.has(url)) return { path: url, rest: url };
-    const [pathname = ''] = url.split('?', 1);
-    const { session, rest } = this.splitSession(pathname);
-    const [pattern, name] = PARAMETER_PATHS.find(([one]) => one.test(rest)) ?? [];
-    const [, pathId] = pattern?.exec(rest) ?? [];
-    if (session !== undefined && name === undefined && !this.paths.has(rest) && isOfSession(method)) {
-      // No route follows the prefix: the whole rest is the id.
-      return { path: SESSION_PATH, rest: pathname, pathId: pathname.slice(SESSION_PREFIX.length) };
-    }
-    return { path: pattern === undefined ? rest : rest.replace(pattern, name!), rest, session, pathId };
-  }
-
-  /** Ids of sessions may have slashes: the session ends before the first path that has a route. */
-  private splitSession(pathname: string): { session?: string; rest: string } {
-    if (!pathname.startsWith(SESSION_PREFIX)) return { rest: pathname };
-    const begin = SESSION_PREFIX.length;
-    const first = pathname.indexOf('/', begin + 1);
-    for (let at = first; at > 0 && at <= begin + MAX_SESSION_CHARACTERS; at = pathname.indexOf('/', at + 1)) {
-      const rest = pathname.slice(at);
-      // Without this bound, the hash of a long text would be computed for each of many slashes.
-      const isPath = rest.length <= this.maxPathLength && this.paths.has(rest);
-      const isRoute = isPath || PARAMETER_PATHS.some(([pattern]) => pattern.test(rest));
-      if (isRoute) return { session: pathname.slice(begin, at), rest };
-    }
-    return first < 0 ? { rest: pathname } : { session: pathname.slice(begin, first), rest: pathname.slice(first) };
   }
 
   private listMethods(path: string): string {
@@ -189,11 +141,6 @@ export class DataPlane {
     const body = route.errorBody?.(error) ?? errorBody(error);
     sendJson(response, status, { ...(route.hasErrorType && { type: 'error' }), error: body });
   }
-}
-
-/** Whether `/sessions/{id}` itself has the method: then the whole rest of the path is the id, and may have slashes. */
-function isOfSession(method: string | undefined): boolean {
-  return method === 'GET' || method === 'DELETE';
 }
 
 function typed(cause: unknown): BroomwagonError {

@@ -7,7 +7,7 @@ export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
   caller: Caller;
-  /** Value of `{id}` or `{pool}` in the path. */
+  /** Value of the parameter in the path, such as `{id}`. */
   pathId?: string;
   /** The parsed body; empty without a body, and for GET. */
   body: Record<string, unknown>;
@@ -29,6 +29,8 @@ export interface ErrorForm {
 export interface Route extends ErrorForm {
   /** The route needs no key, and its body is not read. */
   isPublic?: boolean;
+  /** The path ends with `{id}`, and an id may have slashes. */
+  idMayHaveSlashes?: true;
   /** Lowest role of the key. Default: `client`. */
   role?: Role;
   /** Maximum size of the body, bytes; 0: the route reads the body itself. Default: MAX_BODY_BYTES. */
@@ -36,7 +38,7 @@ export interface Route extends ErrorForm {
   answer(exchange: Exchange): void | Promise<void>;
 }
 
-/** Routes by `METHOD /path`. */
+/** Routes by `METHOD /path`. A path may have one parameter: `{id}` stands for a part of the path without slashes. */
 export type Routes = Record<string, Route>;
 
 export interface RouteSource extends ErrorForm {

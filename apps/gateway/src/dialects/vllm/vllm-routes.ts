@@ -32,7 +32,7 @@ export class VllmRoutes {
     },
     'POST /abort_requests': { answer: (exchange) => this.abort(exchange) },
     'GET /v1/models': { answer: (exchange) => this.models(exchange) },
-    'GET /v1/models/{id}': { answer: (exchange) => this.model(exchange) },
+    'GET /v1/models/{id}': { idMayHaveSlashes: true, answer: (exchange) => this.model(exchange) },
   };
   private readonly startedAt = Math.floor(Date.now() / 1_000);
 
