@@ -40,7 +40,8 @@ describe('a replica killed at a failpoint, beside another one', () => {
       for (let tries = 0; victim.running && tries < MAX_DATA_SETS; tries += 1) {
         await Promise.all([trainWhole(prompts), new Provocations(system, `${dataSets}`).provoke(name)]);
       }
-      expect(victim.lastExit).toEqual({ code: null, signal: 'SIGKILL' });
+      const advice = `training and the calls of test/system/provocations.ts never reach ${name}`;
+      expect(victim.lastExit, victim.running ? advice : undefined).toEqual({ code: null, signal: 'SIGKILL' });
     } finally {
       await victim.stop();
     }

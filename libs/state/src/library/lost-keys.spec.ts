@@ -63,5 +63,7 @@ it('names who learns of the loss of each kind of key, once', () => {
     }
   }
   const named = Object.values(LEARNS_OF_LOSS).flatMap((names) => names.split(/\s+/));
+  const missing = [...kinds].filter((kind) => !named.includes(kind));
+  expect(missing, 'add these kinds of keys to LEARNS_OF_LOSS of this file').toEqual([]);
   expect(named.toSorted()).toEqual([...kinds].toSorted());
 });
