@@ -12,7 +12,7 @@ const MAX_SPAN = 3;
  * Share of the time of a step that another policy must save to replace `wait`: the 1.5 % that `auto` ignores, twice and
  * rounded up. On a slow machine calls take most of the time of a step, and no policy saves anything.
  */
-const LEAST_SAVED = 0.04;
+const MIN_SAVED = 0.04;
 
 let system: TestSystem;
 beforeAll(async () => {
@@ -45,7 +45,7 @@ it('chooses a policy from closed rounds, explains the choice, and keeps the boun
   for (const { policy, frontier } of choices.slice(3)) {
     if (policy !== 'wait') continue;
     const saved = frontier.filter(({ breaks }) => breaks.length === 0).map(({ speed }) => speed - 1);
-    expect(Math.max(...saved), 'time that another policy saves').toBeLessThan(LEAST_SAVED);
+    expect(Math.max(...saved), 'time that another policy saves').toBeLessThan(MIN_SAVED);
   }
   for (const [index, { policy, frontier, best }] of choices.entries()) {
     if (frontier.length === 0) continue;

@@ -18,7 +18,7 @@ const END_DEADLINE_MS = 180_000;
 const REST_DEADLINE_MS = 20_000;
 /** Time until a worker of a provocation expires. Redis may have it again, with its lease, though no process runs it. */
 const FORGOTTEN_WORKER_MS = 60_000;
-/** Payloads are removed later than any loss, but soon enough that it happens in a test. */
+/** Settings that remove payloads later than any loss, but soon enough that a test sees removals. */
 const LATE_REMOVAL = { PAYLOAD_DELETE_AFTER_MS: '8000', REDIS_LOSS_WINDOW_MS: '8000' };
 
 /** A whole system on a Redis that can be set back, with payloads where the condition has them. */

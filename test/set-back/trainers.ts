@@ -13,7 +13,7 @@ import { toOptions, type TestSystem } from '../system/test-system';
 const CALL_DEADLINE_MS = 60_000;
 const GROUPS_PER_STEP = 6;
 const OVER_PROVISION = 1.5;
-/** Lines of the log of a trainer that ended with an error. */
+/** Number of last lines of the log that are reported for a trainer that ended with an error. */
 const ERROR_LINES = 1_000;
 
 /** Results that one trainer holds when it has ended, and its error. */
@@ -35,7 +35,7 @@ export function examplePrompts(count: number, samples: number): TestPrompt[] {
 /** Members of a system that a trainer needs. */
 type Target = Pick<TestSystem, 'client' | 'folder' | 'natsUrl' | 'pool'>;
 
-/** Trains the example prompts with one of our trainers. @throws Error when it has not ended by then */
+/** Trains the example prompts with one of our trainers. @throws Error if the signal ends the trainer */
 export type Trainer = (
   system: Target,
   job: string,
@@ -88,7 +88,7 @@ function readLines(file: string): ResultLine[] {
   return lines.map((line) => JSON.parse(line) as ResultLine);
 }
 
-/** docs/protocol/examples/trainer.mjs, a process of its own. */
+/** Trains with docs/protocol/examples/trainer.mjs in a process of its own. */
 async function plain(
   system: Target,
   job: string,

@@ -96,7 +96,7 @@ describe('two replicas, with lost and repeated messages', () => {
         expect(report.findings).toEqual([]);
         expect(report.counts.leases).toBe(report.counts.serverLoads);
         expect(report.counts.leases).toBe(report.counts.workerLoads);
-        // INTERNAL stands for the lost reply. A call that was parked by then is answered as well.
+        // A caller whose reply is lost gets INTERNAL. An acquire that was parked before may still get its grant, too.
         for (const [inbox, answers] of inboxes.answers) {
           const kept = answers.filter(({ error }) => (error as { code?: string } | undefined)?.code !== 'INTERNAL');
           expect(kept.length, inbox).toBeLessThanOrEqual(1);

@@ -67,9 +67,9 @@ export class ScriptedControlPlane extends ControlPlane {
 /** Payloads in a map. */
 export class MemoryPayloadStore extends PayloadStore {
   readonly payloads = new Map<string, Buffer>();
-  /** Thrown by the next puts, in order. */
+  /** Errors that the next puts throw, in order. */
   readonly putErrors: Error[] = [];
-  /** Thrown by the next checks whether the store can be written, in order. */
+  /** Errors that the next checks whether the store can be written throw, in order. */
   readonly checkErrors: Error[] = [];
   /** References whose reads fail. */
   readonly getErrors = new Map<string, Error>();
@@ -128,7 +128,7 @@ export class ScriptedEngines extends EngineAdapters {
   readonly requests: GenerationRequest[] = [];
   readonly options: GenerateOptions[] = [];
   readonly aborts: string[] = [];
-  /** Thrown by the next aborts by id, in order. */
+  /** Errors that the next aborts by id throw, in order. */
   readonly abortErrors: Error[] = [];
   generate: Generate = async () => ({ tokenIds: [1, 2, 3], text: 'abc', tokenCount: 3, finishReason: 'stop' });
 

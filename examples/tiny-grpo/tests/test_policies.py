@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tiny_grpo.policies import LEAST_WEIGHT, MAX_WEIGHT, acceptance_weights
+from tiny_grpo.policies import MIN_WEIGHT, MAX_WEIGHT, acceptance_weights
 
 
 def test_lengths_that_are_accepted_seldom_weigh_more() -> None:
@@ -14,4 +14,4 @@ def test_lengths_that_are_accepted_seldom_weigh_more() -> None:
 def test_weights_are_bounded_and_unknown_lengths_weigh_one() -> None:
     rare, common, unknown = acceptance_weights([0.001, 1000.0, None])
     assert rare / unknown == pytest.approx(MAX_WEIGHT)
-    assert common / unknown == pytest.approx(LEAST_WEIGHT)
+    assert common / unknown == pytest.approx(MIN_WEIGHT)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 #: Launched prompts / needed prompts of each policy but `wait`; samples too with `regenerate`, as RollPacker does.
 OVER_PROVISION = 1.25
 #: Bounds of the weight of a sample, since the acceptance of a length with few samples is noisy.
-LEAST_WEIGHT, MAX_WEIGHT = 0.25, 4.0
+MIN_WEIGHT, MAX_WEIGHT = 0.25, 4.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,6 @@ POLICIES = {
 def acceptance_weights(acceptances: Sequence[float | None]) -> list[float]:
     """Weight of each sample: the inverse of its acceptance, with mean 1 over the batch. 1 for a sample of a length that
     earlier steps have not trained."""
-    weights = [min(MAX_WEIGHT, max(LEAST_WEIGHT, 1 / (acceptance or 1.0))) for acceptance in acceptances]
+    weights = [min(MAX_WEIGHT, max(MIN_WEIGHT, 1 / (acceptance or 1.0))) for acceptance in acceptances]
     mean = sum(weights) / max(1, len(weights))
     return [weight / mean for weight in weights]

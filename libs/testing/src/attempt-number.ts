@@ -1,6 +1,6 @@
 import type { AttemptId } from '@broomwagon/contracts';
 
-/** The number in the id of an attempt: how many attempts its request had by then. */
+/** Parses the number in the id of an attempt: the number of attempts of its request, with this attempt. */
 export function attemptNumber(attempt: AttemptId): number {
   return Number(attempt.split('-', 1)[0]);
 }

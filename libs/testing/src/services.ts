@@ -20,7 +20,7 @@ export interface Services {
 export interface ServicesOptions extends FindOptions {
   /** Where NATS_URL and REDIS_URL are looked up. Default: the environment of this process. */
   environment?: NodeJS.ProcessEnv;
-  /** TEST_NATS_URL and TEST_REDIS_URL go first. */
+  /** TEST_NATS_URL and TEST_REDIS_URL have precedence over NATS_URL and REDIS_URL. */
   forTests?: boolean;
   /** Servers of our own have these users. Default: no users. */
   credentials?: Credentials;

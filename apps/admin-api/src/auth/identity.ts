@@ -5,6 +5,6 @@ export interface Identity {
   id: string;
   name: string;
   role: Role;
-  /** Undefined: all pools. */
+  /** Pools that the caller may use; undefined: all pools. */
   pools?: readonly PoolName[];
 }

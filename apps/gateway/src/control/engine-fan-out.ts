@@ -61,7 +61,7 @@ export class EngineFanOut {
     return [...answers, ...servers.filter(isAway).map((server) => ({ server, isSkipped: true }))];
   }
 
-  /** Never throws. */
+  /** Calls one engine. An error becomes an answer: the method never throws. */
   private async callOne(server: ServerStatus, call: Omit<ForwardedCall, 'timeoutMs'>): Promise<EngineAnswer> {
     const timeoutMs = this.config.controlTimeoutMs;
     try {

@@ -62,7 +62,10 @@ export function prepareRepeat(generation: Generation, error?: Error): Generation
   return undefined;
 }
 
-/** Like {@link prepareRepeat}, but the tokens of a chat are kept only if the engine of the next call can parse them. */
+/**
+ * Prepares the next call of a response. Tokens of a chat are kept only if the engine of the next call can parse chats.
+ * @returns the end, if the tokens so far can neither be continued nor generated again
+ */
 export async function prepareCall(generation: Generation, engine: EngineAdapter): Promise<GenerationEnd | undefined> {
   const end = prepareRepeat(generation);
   if (end !== undefined || generation.tokens.message?.isParsedAtEnd !== true) return end;

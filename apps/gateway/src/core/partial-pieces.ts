@@ -9,7 +9,7 @@ interface Place {
   characters: number;
   /** Characters of each text of a chat. */
   texts: Record<string, number>;
-  /** Log probabilities of a chat. */
+  /** Number of log probabilities of a chat. */
   entries: number;
 }
 

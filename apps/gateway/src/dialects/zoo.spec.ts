@@ -42,7 +42,7 @@ interface Draw {
 }
 
 interface Sent {
-  /** Absent: the client has disconnected. */
+  /** Reply of the gateway; absent if the client has disconnected. */
   reply?: Reply;
   restore?: () => Promise<void> | undefined;
 }

@@ -8,7 +8,7 @@ import { CALL_TIMEOUT_MS, parseQuery, REPEAT_MS } from './calls';
 
 const DEFAULT_WAIT_MS = 15_000;
 /** Minimum wait: without a wait, the coordinator would be called continuously while a round is open. */
-const LEAST_WAIT_MS = 100;
+const MIN_WAIT_MS = 100;
 
 /** `round.results` as a stream of JSON lines, from a cursor until the round is completed. */
 @Injectable()
@@ -22,7 +22,7 @@ export class ResultsStream {
    */
   async answer({ request, response }: Exchange): Promise<void> {
     const given = validate(RoundResultsRequest, fieldsOfQuery(RoundResultsRequest, parseQuery(request)));
-    const asked = { ...given, waitMs: Math.max(LEAST_WAIT_MS, given.waitMs ?? DEFAULT_WAIT_MS) };
+    const asked = { ...given, waitMs: Math.max(MIN_WAIT_MS, given.waitMs ?? DEFAULT_WAIT_MS) };
     let page = await this.controlPlane.call('round.results', { ...asked, waitMs: 0 }, { timeoutMs: CALL_TIMEOUT_MS });
     response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
     try {

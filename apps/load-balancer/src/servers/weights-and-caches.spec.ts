@@ -9,9 +9,9 @@ import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture'
 
 /** One change of weights, as a trainer makes and reports it. */
 interface Change {
-  /** Undefined: no `weights.begin` precedes the change. */
+  /** Mode of the `weights.begin` before the change; undefined: no `weights.begin` precedes the change. */
   mode?: WeightSyncMode;
-  /** Added to the version of the pool; 0: other weights under the same version. */
+  /** Difference of the new and the old version of the pool; 0: other weights under the same version. */
   step: 0 | 1;
   end: 'committed' | 'rolled-back' | 'deadline';
   /** Requests run on both engines during the change, where the mode allows it. */
@@ -56,7 +56,7 @@ class Run {
     return new Run(await lb.worker());
   }
 
-  /** Undefined when the server takes no leases: a lease of another server is released. */
+  /** Returns a lease of the server; undefined when it takes no leases. A lease of another server is released. */
   private async lease(serverId: string) {
     const lease = await lb.acquire(this.worker, { boundServerId: serverId }).catch(() => undefined);
     if (lease === undefined || lease.serverId === serverId) return lease;

@@ -310,7 +310,7 @@ describe('groups that are given up', () => {
       const cancelled = { roundId: round.roundId, step: 1, mode: 'drop', groups: 2, reason: 'diverged' };
       await expect.poll(() => events).toMatchObject([cancelled]);
       await expect.poll(async () => (await counts()).cutting).toBe(1);
-      // The counts of the round are folded into the counts of the job by then.
+      // After the sweep, the counts of the round are folded into the counts of the job.
       await fixture.swept();
       expect(await worker.complete(late, 7)).toMatchObject({ state: 'dropped' });
       expect(await counts()).toMatchObject({ submitted: 4, dropped: 4, cutting: 0 });

@@ -16,7 +16,7 @@ export interface FleetState {
 }
 
 /** Minimum KV use from which the size of a KV cache can be computed. */
-const LEAST_TELLING_KV_USE = 0.05;
+const MIN_KV_USE = 0.05;
 /** Label of a server whose KV cache is in a shared store. The value is the name of the store. */
 const KV_STORE_LABEL = 'kv-store';
 /** Maximum age of a load report, milliseconds: an older report describes other requests. */
@@ -101,7 +101,7 @@ function buildSnapshot(
     leaving: state === 'draining' && settings.movesDrained,
     capacity,
     kvUse,
-    kvCapacityTokens: kvUse !== undefined && kvUse >= LEAST_TELLING_KV_USE && held > 0 ? held / kvUse : undefined,
+    kvCapacityTokens: kvUse !== undefined && kvUse >= MIN_KV_USE && held > 0 ? held / kvUse : undefined,
     otherCalls: others.length,
     otherKvTokens,
     kvStore: labels?.[KV_STORE_LABEL],

@@ -36,7 +36,7 @@ export class CompleteCalls {
     return this.controlPlane.callWithRetry('request.complete', body, options);
   }
 
-  /** Never throws. */
+  /** Sends calls together, and settles each of them: the method never throws. */
   private async sendAll(calls: readonly Call[]): Promise<void> {
     const sendSingly = ({ body, options, resolve, reject }: Call): void => {
       this.completeOne(body, options).then(resolve, reject);

@@ -114,7 +114,7 @@ export class PartialSaver {
     } while (this.due.size > 0);
   }
 
-  /** Never throws. */
+  /** Saves a page of attempts. The attempts get its errors: the method never throws. */
   private async save(page: readonly RunningAttempt[]): Promise<void> {
     const unsaved = page.filter((one) => one.hasUnsaved);
     const made = unsaved.map((one) => one.makeSegment());

@@ -59,7 +59,7 @@ export class SegmentSaver {
     return new Promise((resolve, reject) => this.puts.add({ payload, made, resolve, reject }));
   }
 
-  /** Never throws. */
+  /** Puts payloads together, and settles each of them: the method never throws. */
   private async putAll(puts: readonly Put[]): Promise<void> {
     const stored = await this.payloads.putMany(puts.map(({ payload, made }) => ({ payload, bytes: toBytes(made) })));
     for (const [index, { resolve, reject }] of puts.entries()) {

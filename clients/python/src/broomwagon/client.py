@@ -39,7 +39,7 @@ logger = logging.getLogger("broomwagon")
 
 NOT_CONNECTED = "The client is not connected: use `async with Client() as client`"
 #: Seconds that `close` waits for releases, and the minimum `worker_ttl`.
-RELEASES_DEADLINE, LEAST_WORKER_TTL = 10.0, 0.5
+RELEASES_DEADLINE, MIN_WORKER_TTL = 10.0, 0.5
 DEFAULT_URL = "nats://127.0.0.1:4222"
 
 
@@ -76,7 +76,7 @@ class Client:
         check_pool(self._pool)
         if worker_id:
             check_token("worker_id", worker_id)
-        self._worker_ttl = check_number("worker_ttl", worker_ttl, LEAST_WORKER_TTL)
+        self._worker_ttl = check_number("worker_ttl", worker_ttl, MIN_WORKER_TTL)
         self._unclaimed_after = check_number("unclaimed_after", unclaimed_after)
         self._connect_timeout = check_number("connect_timeout", connect_timeout)
         self._connection: Connection | None = None

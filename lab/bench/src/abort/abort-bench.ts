@@ -29,7 +29,7 @@ export interface AbortReport {
   abortP99Ms: number;
   /** One plan of the rebalancer for 1,000 servers and 100,000 requests, as in `bench plan`. */
   planMs: number;
-  /** `answer`: time to the answer, as above; `command`: time until the command reaches the holder. */
+  /** `answer`: time from the request to its answer; `command`: time from the request to the command at the holder. */
   rows: { kind: Kind; aborts: number; answer: LatencySummary; command: LatencySummary }[];
 }
 

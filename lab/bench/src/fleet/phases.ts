@@ -213,7 +213,7 @@ export class Phases {
     return { pool: POOLS.fleet, job, groups, samples: SAMPLES, maxTokens, prompt };
   }
 
-  /** As many short calls as the rounds have samples, as many at a time as one round. */
+  /** Returns the load of short calls: one call for each sample of the rounds, the samples of one round at a time. */
   private shortLoad(interval: number) {
     const { shortRounds, shortGroups } = this.effort;
     const inFlight = shortGroups * SAMPLES;

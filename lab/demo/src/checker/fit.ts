@@ -3,7 +3,7 @@ export const WINDOW = 16;
 /** Tokens before the join among these: a repeated token may count as the last one before it. */
 export const BEFORE = 2;
 /** Smallest limit, nats: windows elsewhere can be equal to the last bit. */
-const LEAST_LIMIT = 0.1;
+const MIN_LIMIT = 0.1;
 /** Share of the windows elsewhere below half of the limit. */
 const QUANTILE = 0.999;
 /** Largest difference of one token that counts, nats: one impossible token must not hide all others in a mean. */
@@ -51,7 +51,7 @@ export class Noise {
     );
     means.sort((one, other) => one - other);
     const most = means[Math.ceil(QUANTILE * means.length) - 1] ?? 0;
-    const limit = Math.max(LEAST_LIMIT, 2 * most);
+    const limit = Math.max(MIN_LIMIT, 2 * most);
     this.limits.set(count, limit);
     return limit;
   }

@@ -30,7 +30,7 @@ const CALLS_AT_ONCE = 8;
 
 interface Scored extends Sample {
   promptIds: number[];
-  /** Difference of each token; undefined without a recorded log probability. */
+  /** Recorded minus scored log probability of each token, as an amount; undefined if none was recorded. */
   differences: (number | undefined)[];
 }
 

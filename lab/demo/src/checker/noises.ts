@@ -1,9 +1,9 @@
 import { mean, Noise, WINDOW, type Differences } from './fit';
 
 /** Least tokens before joins by which the noise of a weight version is known. */
-const LEAST_TOKENS = 4 * WINDOW;
+const MIN_TOKENS = 4 * WINDOW;
 /** Largest mean difference of tokens whose weights are those of the engine, nats: a lost token moves later ones by 0.5. */
-const MOST_NOISE = 0.2;
+const MAX_NOISE = 0.2;
 
 /** Noise of each weight version, by the tokens before the first join of each sample. */
 export class Noises {
@@ -16,7 +16,7 @@ export class Noises {
     }
     this.known = [...byVersion]
       .map(([version, all]): [number, Noise] => [version, new Noise(all)])
-      .filter(([, noise]) => noise.tokens >= LEAST_TOKENS)
+      .filter(([, noise]) => noise.tokens >= MIN_TOKENS)
       .toSorted(([one], [other]) => one - other);
   }
 
@@ -44,5 +44,5 @@ export class Noises {
 }
 
 function isNoise({ mean: nats }: Noise): boolean {
-  return nats <= MOST_NOISE;
+  return nats <= MAX_NOISE;
 }

@@ -26,7 +26,7 @@ Examples:
 Prompts are one JSON object a line: "prompt" (text), or OpenAI "messages", or "promptTokenIds"; optional "id",
 "domain", "engineFields" and "answer" (not sent anywhere). NATS_URL and REDIS_URL name servers to use instead of private ones.`;
 
-/** Thrown on a request for help; the text goes to standard output and the exit code is 0. */
+/** Error that ends a request for help: its text goes to standard output, and the exit code is 0. */
 export class HelpRequested extends Error {
   override readonly name = 'HelpRequested';
 }

@@ -69,7 +69,7 @@ export function withPreset(
 /** Decode steps between two plans in the published rebalance. */
 const PUBLISHED_INTERVAL_STEPS = 1_000;
 /** Shortest time between plans, milliseconds of wall time; the least that the coordinator accepts. */
-const LEAST_PLAN_INTERVAL_MS = 100;
+const MIN_PLAN_INTERVAL_MS = 100;
 
 /** Settings of the rebalancer for simulated engines: simulated seconds are shorter by the speed of the run. */
 export function rebalanceSettings(
@@ -85,8 +85,8 @@ export function rebalanceSettings(
     stepBaseSeconds: engine.stepBaseSeconds / speed,
     stepPerSequenceSeconds: engine.stepPerSequenceSeconds / speed,
     prefillTokensPerSecond: engine.prefillTokensPerSecond * speed,
-    minPlanIntervalMs: LEAST_PLAN_INTERVAL_MS,
-    planIntervalMs: Math.max(LEAST_PLAN_INTERVAL_MS, Math.round(60_000 / speed)),
+    minPlanIntervalMs: MIN_PLAN_INTERVAL_MS,
+    planIntervalMs: Math.max(MIN_PLAN_INTERVAL_MS, Math.round(60_000 / speed)),
     minMoveIntervalMs: Math.round(60_000 / speed),
     ...(policy === 'tier-min' && { maxRunning: engine.slots, planIntervalSteps: PUBLISHED_INTERVAL_STEPS }),
   };

@@ -11,7 +11,7 @@ export interface ControlCost {
   tokens: number;
 }
 
-/** Null where CPU time is unknown. */
+/** Computes what the control plane has cost; null where CPU time is unknown. */
 export function buildControlCost(
   byProgram: CpuSeconds | null,
   { trained, waste }: Pick<LedgerSummary, 'trained' | 'waste'>,

@@ -36,7 +36,7 @@ export class CpuMeter {
     this.start = new Map(list().map(({ pid }) => [pid, read(pid)]));
   }
 
-  /** Null where the system does not tell, as outside of Linux. */
+  /** Returns the CPU seconds since the start, by program; null where the system reports none (outside Linux). */
   seconds(): CpuSeconds | null {
     const byProgram: CpuSeconds = {};
     for (const { name, pid } of this.list()) {

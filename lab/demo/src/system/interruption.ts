@@ -1,7 +1,7 @@
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 type EndSignal = keyof typeof EXIT_CODES;
 
-/** Thrown when a signal ends the run. */
+/** Error that ends a run after a signal. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 

@@ -1,4 +1,4 @@
-/** Thrown when the run cannot continue; printed with advice. */
+/** Error that ends a run that cannot continue. Its message is printed with advice. */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
 

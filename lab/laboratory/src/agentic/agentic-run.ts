@@ -93,7 +93,7 @@ export class AgenticRun {
     return this.result();
   }
 
-  /** Like {@link run} with an asynchronous router; virtual time stands still during its calls. */
+  /** Runs all sessions with an asynchronous router. Virtual time stands still during a call of the router. */
   async runRemotely(router: RemoteRouter): Promise<AgenticResult> {
     for (const { one, left } of this.callsInTime()) {
       if (left === undefined) this.placed(one, await router.choose(one.routeRequest));

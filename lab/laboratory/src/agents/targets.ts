@@ -14,7 +14,7 @@ interface Target {
   from: number;
   below: number;
   measure: Time | 'computedRatio' | 'predictedHits';
-  /** Absent: the measure itself. */
+  /** Values to which the measure is compared; absent: the target holds for the measure itself. */
   peers?: Peers;
   /** Highest value; for `predictedHits` the largest difference from 1. */
   atMost: number;

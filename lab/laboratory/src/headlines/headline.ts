@@ -29,7 +29,7 @@ export interface HeadlineResult {
 }
 
 /** Share of a published gain that ours must reach: no gain at all is only 11 % below a gain of 12 %. */
-const LEAST_GAIN = 0.5;
+const MIN_GAIN = 0.5;
 
 /** @param values one per seed */
 export function evaluate(headline: Headline, values: readonly number[]): HeadlineResult {
@@ -43,6 +43,6 @@ export function evaluate(headline: Headline, values: readonly number[]): Headlin
     least: Math.min(...values),
     most: Math.max(...values),
     ratio,
-    holds: Math.abs(ratio - 1) <= headline.tolerance && (headline.unit !== 'x' || mean - 1 >= LEAST_GAIN * (low - 1)),
+    holds: Math.abs(ratio - 1) <= headline.tolerance && (headline.unit !== 'x' || mean - 1 >= MIN_GAIN * (low - 1)),
   };
 }

@@ -12,7 +12,7 @@ interface Tracked<Id> extends EngineSequence<Id>, BatchMember {
   state: SequenceState;
   /** Tokens generated up to the last preemption or the end. */
   madeTokens: number;
-  /** Step counter at which the sequence would have had no token, while it decodes. */
+  /** Value of `stepCounter` minus the tokens generated so far; constant while the sequence decodes. */
   startStep: number;
   /** Value of {@link EngineTotals.simulatedSeconds} when its decode began first. */
   firstDecodeAt?: number;

@@ -10,6 +10,6 @@ export const isCut = ({ round, state }: ModelGroup): boolean => !takesResults(ro
 export const isSettling = (group: ModelGroup): boolean =>
   group.state === 'leaving' || (group.state === 'live' && !takesResults(group.round));
 
-/** Whether the round discards cut tokens. Groups of a cancelled round keep theirs, for the policy of a later round. */
+/** Whether the round discards cut tokens. A cancelled round keeps cut tokens, for the policy of a later round. */
 export const isDiscarding = (round: ModelRound): boolean =>
   round.rules.onCut === 'discard' && round.state !== 'cancelled';

@@ -170,7 +170,7 @@ export class SessionAdmission {
     return server.tokens + tokens + reserved <= this.rules.usableShare * server.capacity;
   }
 
-  /** Like hasRoom; sessions that are not expected to return make room. */
+  /** Whether a server has room for a session, after sessions that are not expected to return were paused. */
   private makesRoom(server: AdmissionServer, need: Need, kind: 'paused' | 'new', nowMs: number): boolean {
     if (this.hasRoom(server, need, kind)) return true;
     const staleMs = this.residency.outlook?.staleMs ?? DEFAULT_STALE_MS;

@@ -56,7 +56,8 @@ async function openRound(
   const { planId, step, kind, neededGroups, newGroups, takeGroups, newByDomain } = plan;
   const trainer = trainerEpoch === undefined ? undefined : { job, trainerEpoch };
   const weightVersion = (await hooks.setWeightVersion?.(step - 1, trainer)) ?? undefined;
-  // Failed groups are replaced as long as the data set has as many again; near its end the step needs fewer.
+  // Failed groups are replaced as long as the rest of the data set has another `neededGroups` groups. Near the end of
+  // the data set, the step needs fewer groups instead.
   const shortfall = remainingGroups - newGroups >= neededGroups ? 'replace' : 'accept-fewer';
   const terms = { job, planId, step, kind, neededGroups, newGroups, takeGroups, weightVersion, trainerEpoch };
   for (let attempt = 1; ; attempt += 1) {

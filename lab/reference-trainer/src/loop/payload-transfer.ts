@@ -63,7 +63,7 @@ export class PayloadTransfer {
       void this.readPage(all.slice(start, start + LIMITS.page));
   }
 
-  /** Never throws. */
+  /** Reads a page of payloads, and settles each read: the method never throws. */
   private async readPage(reads: readonly Read[]): Promise<void> {
     if (reads.length === 1) return reads[0]!.resolve(this.readAlone(reads[0]!.ref));
     try {

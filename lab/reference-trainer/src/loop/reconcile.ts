@@ -13,7 +13,7 @@ import type { TrainerRecord } from './trainer-record';
 
 /** Result of a reconciliation. */
 export interface Reconciled {
-  /** Absent if Redis has lost the job. */
+  /** Epoch of the trainer; absent if Redis has lost the job. */
   trainerEpoch?: ReconcileJobReply['trainerEpoch'];
   /** The round that is not closed, if any; its results must be read from their beginning. */
   round?: RoundStatus;

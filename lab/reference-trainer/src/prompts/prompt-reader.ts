@@ -28,7 +28,7 @@ export async function readPrompts(source: string): Promise<PromptRecord[]> {
   }
 }
 
-/** Like {@link readPrompts}, from a stream. @param name name of the stream in error messages */
+/** Reads and checks all prompts of a stream. @param name name of the stream in error messages */
 export async function readPromptLines(stream: Readable, name: string): Promise<PromptRecord[]> {
   const records: PromptRecord[] = [];
   const lineOfId = new Map<string, number>();
@@ -63,7 +63,7 @@ export async function readPromptLines(stream: Readable, name: string): Promise<P
   return records;
 }
 
-/** Undefined for bytes that are no UTF-8: a prompt must not change on its way in. */
+/** Decodes UTF-8; undefined for other bytes, because a prompt must not change on its way in. */
 function decodeText(bytes: Buffer, line: number): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: line > 1 }).decode(bytes);

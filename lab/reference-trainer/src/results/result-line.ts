@@ -52,7 +52,7 @@ export function buildResultLine(
   roundWeightVersion: number,
 ): ResultLine {
   const { promptId, sampleIndex, roundId, finishReason } = sample;
-  /** Undefined if a part is missing: part of a sample cannot be trained. */
+  /** Returns the parts, or undefined if one is missing: a part of a sample cannot be trained. */
   const ofAll = <T>(parts: readonly (T | undefined)[]): T[] | undefined =>
     parts.every((part) => part !== undefined) ? (parts as T[]) : undefined;
   return {

@@ -120,7 +120,7 @@ export class EngineCalls {
     );
   }
 
-  /** Like {@link run}, for a call whose answer is passed on. */
+  /** Runs a call under a lease, and passes the answer of the engine on unchanged. */
   async pass(
     call: LeasedCall,
     lease: Lease,

@@ -166,7 +166,7 @@ function IsOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyD
   });
 }
 
-/** Like {@link IsOfTls}, for the path of a file that can be read. */
+/** The path of a readable file for TLS, which is refused if the address does not require TLS. */
 function IsFileOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyDecorator {
   return applyDecorators(IsOfTls(urlProperty, scheme), IsReadableFile());
 }

@@ -6,7 +6,7 @@ import { type RecordedRound, collectRecording, buildReplay } from './recorded-ro
 /** Minimum closed groups for a prediction, unless there are {@link HISTORY_STEPS} closed rounds. */
 const FEWEST_GROUPS = 32;
 /** Minimum relative gain of speed for a change of the choice, or for more over-provision. */
-const LEAST_GAIN = 0.015;
+const MIN_GAIN = 0.015;
 const WAIT: AutoState = { name: 'wait', overProvision: 1 };
 const ROUNDING = 1e-9;
 
@@ -88,7 +88,7 @@ function isLast({ policy, overProvision }: AutoRow, last: AutoState): boolean {
 
 function stepTowards(best: AutoRow, kept: readonly AutoRow[], last: AutoState): Chosen {
   const current = kept.find((one) => isLast(one, last));
-  if (current !== undefined && best.speed < current.speed * (1 + LEAST_GAIN)) return { row: current, reason: 'best' };
+  if (current !== undefined && best.speed < current.speed * (1 + MIN_GAIN)) return { row: current, reason: 'best' };
   const away = best.overProvision - last.overProvision;
   if (Math.abs(away) <= AUTO_STEP + ROUNDING) return { row: best, reason: 'best' };
   const next = last.overProvision + Math.sign(away) * AUTO_STEP;
@@ -109,7 +109,7 @@ function nearestBelow(kept: readonly AutoRow[], most: number): AutoRow {
 /** Returns the row with the least over-provision among rows that are nearly as fast as the fastest. */
 function fastest(rows: readonly AutoRow[]): AutoRow {
   const most = Math.max(...rows.map(({ speed }) => speed));
-  const near = rows.filter(({ speed }) => speed * (1 + LEAST_GAIN) >= most);
+  const near = rows.filter(({ speed }) => speed * (1 + MIN_GAIN) >= most);
   const least = Math.min(...near.map(({ overProvision }) => overProvision));
   const of = near.filter(({ overProvision }) => overProvision === least);
   return of.reduce((one, other) => (other.speed > one.speed ? other : one));

@@ -12,7 +12,7 @@ export interface LengthEvidence {
 }
 
 /** Minimum remaining tokens of a sample that is longer than all known lengths. */
-const LEAST_REMAINING = 256;
+const MIN_REMAINING = 256;
 
 /**
  * Estimates the tokens that a sample still has to generate. The sample is expected to become as long as the longest
@@ -23,6 +23,6 @@ export function estimateRemaining(evidence: LengthEvidence): number {
   const { madeTokens, maxTokens, longestTokens, rememberedTokens } = evidence;
   const known = Math.max(longestTokens, rememberedTokens);
   const unfinished = Math.max(madeTokens, evidence.unfinishedTokens);
-  const expected = unfinished < known ? known : unfinished + Math.max(unfinished, LEAST_REMAINING);
+  const expected = unfinished < known ? known : unfinished + Math.max(unfinished, MIN_REMAINING);
   return Math.max(0, Math.min(maxTokens, expected) - madeTokens);
 }

@@ -67,7 +67,7 @@ export function toEnd<Result>(steps: Generator<void, Result>): Result {
   }
 }
 
-/** Like {@link whatIf}, for a caller that may not block: yields after each step. */
+/** Replays recorded samples as {@link whatIf} does, and yields after each step, for a caller that may not block. */
 export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy): Generator<void, WhatIfOutcome> {
   const { groups, groupsPerStep, time, warmUpSteps = 0 } = recorded;
   const sums: Sums = {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 
 const ROOT = 'libs/state/src';
-/** `weights/end.lua` ends a change of weights in one of two ways. */
+/** Event types that a transition composes, by the constant with which their names begin (`weights/end.lua`). */
 const COMPOSED: Record<string, string[]> = { 'weights.': ['weights.committed', 'weights.rolled-back'] };
 
 it('adds the events that the published schema describes, and no others', () => {

@@ -121,7 +121,8 @@ local function acquire(tx, args, item, past, servers)
   return { parked = true }
 end
 
--- Reads the records that the items need with one call for each kind. Returns `past` of each item.
+-- Reads the records that the items need with one call for each kind. Returns the released lease or tombstone of each
+-- item, or false.
 local function read_ahead(tx, items)
   local acquire_ids, released, session_ids, request_ids = {}, {}, {}, {}
   for index, item in ipairs(items) do

@@ -70,7 +70,8 @@ function Attempts.load(tx, args, known)
   return with_owners(tx, request, known)
 end
 
--- Like Attempts.load, for a call of an operator, who names the attempt and not its holder.
+-- Returns the request of an attempt, its group and its round, or nil and an error, for an operator, who names the
+-- attempt and not its holder.
 function Attempts.load_named(tx, args)
   local request = Request.load(tx, args.requestId)
   if not request then return nil, gone(tx, args.requestId) end

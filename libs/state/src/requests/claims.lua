@@ -89,7 +89,7 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt)
         return looked, false
       elseif Round.takes_results(round) then
         if round.concurrency > 0 then round.inFlight = round.inFlight + 1 end
-        -- A claim ends the binding of its request.
+        -- Requests.move ends the binding of a moved request to its server, so the server is read before.
         local bound_id, bound_epoch = request.boundServerId, request.boundServerEpoch
         if request.started then Request.set(tx, request, { started = false }) end
         Requests.move(tx, request, group, 'claimed', { 'attempt', next_attempt(request.attempt, new_attempt),

@@ -17,7 +17,7 @@ end
 
 local function branch_of(tx, is_tie) return tx.policy.branch or (is_tie and 'tie' or 'least-loaded') end
 
--- Like choose_in_order for an acquire that every server fits: chooses the first server of the order.
+-- Chooses the first server of the order, for an acquire that every server fits. Returns what choose_in_order returns.
 local function choose_first(tx)
   local order = Order.read(tx, Order.BEST)
   local first, scores, unit = order.first, order.scores, order.unit

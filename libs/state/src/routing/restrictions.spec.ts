@@ -62,8 +62,8 @@ describe('restrictions', () => {
     await test.servers.recordProbes(test.pool, ['wanted']);
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 5 });
     expect(await slowScans()).toBe(before + 1);
-    // A server that such a version has changed is never found by its old values, and by its new ones after its next
-    // heartbeat or probe.
+    // A version without index entries changes a server: acquires never find the server by its old values, and find the
+    // server by its new values after its next heartbeat or probe.
     const changeWithoutIndex = async (from: number, to: number) => {
       await test.servers.heartbeat(test.pool, { serverId: 'wanted', epoch, weightVersion: to });
       await test.redis.hset(`${test.root}:servers:index-entries`, 'wanted', `@${from}|`);

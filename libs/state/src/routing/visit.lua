@@ -27,8 +27,8 @@ function Visit.eligible(tx, first_page, visit)
   end
 end
 
--- Like Visit.eligible, for servers with room that fit the acquire: the first servers of the order are checked one by
--- one, the rest by their index entries.
+-- Calls `visit(id, score)` for the servers with room that fit the acquire, in the order of the policy, until `visit`
+-- returns true. The first servers of the order are checked one by one, the rest by their index entries.
 function Visit.fitting(tx, item, visit)
   local passed, goes_on = 0, false
   Visit.eligible(tx, Order.BEST + 1, function(id, score, looked_at)

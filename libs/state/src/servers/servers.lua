@@ -213,8 +213,8 @@ function Servers.begin_epoch(tx, server, new_epoch)
 end
 
 -- Fails a server: leases and sessions of its epoch are expired, and the server takes no leases until it reports again
--- (or, if fenced, starts again). The engine may have restarted by then: its weight version is 0 until it is named, or
--- until the engine turns out to be the same start.
+-- (or, if fenced, starts again). The engine may restart before its next report: its weight version is 0 until the
+-- version is named, or until the engine turns out to be the same start.
 function Servers.fail(tx, server, new_epoch)
   if server.weightVersion > 0 then
     local before = Format.integer(server.weightVersion)

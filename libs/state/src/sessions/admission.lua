@@ -92,7 +92,7 @@ local function has_kv_room(tx, server, need, kind)
   return sums.tokens + tokens + RESERVED[kind] * (sums.growth + need.growth) <= USABLE_SHARE * sums.capacity
 end
 
--- Like has_kv_room; sessions that are not expected to return make room.
+-- True when the server has KV memory for the need, after sessions that are not expected to return were paused.
 local function makes_kv_room(tx, server, need, kind)
   if has_kv_room(tx, server, need, kind) then return true end
   for _, one in ipairs(read_away(tx, server, MAX_STALE)) do

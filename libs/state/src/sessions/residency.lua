@@ -34,7 +34,7 @@ function Residency.sums(tx, server_id, epoch)
   return sums
 end
 
--- Like Residency.sums, found once for each server of this transition.
+-- The sums of the present epoch of a server, looked up once in a transition.
 function Residency.sums_of_server(tx, server)
   if server.kvEpoch ~= server.epoch then
     server.kvSums, server.kvEpoch = Residency.sums(tx, server.id, server.epoch), server.epoch
@@ -260,7 +260,7 @@ function Residency.drop(tx, session_id, binding)
   binding.context, binding.state = nil, nil
 end
 
--- Like drop, for a session that has ended.
+-- Counts the context of an ended session no longer, and records its size.
 function Residency.forget(tx, session_id, binding)
   if binding.context then learn(tx, 'ended' .. bin_of(binding.context, MIN_BIN, MAX_BIN)) end
   Residency.drop(tx, session_id, binding)

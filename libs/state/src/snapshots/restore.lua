@@ -122,7 +122,7 @@ return function(tx, args)
   function phases.forget()
     local page = redis.call('ZSCAN', tx.key.droppedGroups, cursor, 'COUNT', PAGE, 'MATCH', job .. '/*')
     for position = 1, #page[2], 2 do
-      -- The next call reads this page once more, without the groups that are gone by then.
+      -- The next call reads this page once more, without the groups that this call has deleted.
       if touched >= PAGE then return end
       local _, group_id = Job.parse_name(page[2][position])
       local group = Group.load(tx, job, group_id)

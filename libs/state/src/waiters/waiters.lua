@@ -15,7 +15,8 @@ function Waiters.park(tx, item, lane)
   Parked.save(tx, item)
 end
 
--- Like Choose.server, but no acquire is granted while the pool is paused or at its own bound.
+-- Chooses the server of an acquire: (server, receipt), or (nil, lane to wait in). No acquire gets a server while the
+-- pool is paused or at its own bound.
 function Waiters.place_of(tx, item)
   if not Settings.takes_leases(tx) then return nil, '*' end
   return Choose.server(tx, item)
@@ -99,7 +100,8 @@ local function visit_leaving(tx, server, skipped, visit)
   end
 end
 
--- The waiter that is next in one of the lanes that this server may serve, and whether it would leave another server.
+-- Returns the next waiter of the lanes that this server may serve, and true if the session of this waiter leaves its
+-- own full server.
 local function first_waiter_for(tx, server, skipped)
   local best, best_score, leaves
   for _, lane in ipairs(Restrictions.lanes_for(tx, server)) do

@@ -3,8 +3,8 @@ import type { ManagedProcess } from './managed-process';
 
 /**
  * Environment and check for an application that chooses a free port: it reports the port by READY_FILE, and is ready
- * when `/readyz` there answers 200. A port chosen beforehand might be taken by then, also when the process is started
- * again.
+ * when `/readyz` there answers 200. Another process might take a port that the test chooses before the application
+ * starts, or before it starts again.
  * @param file a separate path for each process
  */
 export function readyByFile(file: string): {

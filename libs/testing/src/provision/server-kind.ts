@@ -42,9 +42,9 @@ const VALKEY_WHEEL: Wheel = {
 };
 
 export interface ServerKindDetails extends ProgramDetails {
-  /** Names the address of a server that is already there. */
+  /** Name of the variable with the address of a server that is already there. */
   readonly urlVariable: string;
-  /** Names the address for tests; goes before `urlVariable`. */
+  /** Name of the variable with the address of a server for tests, which has precedence over `urlVariable`. */
   readonly testUrlVariable: string;
   readonly composeService: string;
   readonly containerPort: number;

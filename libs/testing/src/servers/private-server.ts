@@ -24,7 +24,7 @@ export interface ServerRecipe {
   configuration(place: { folder: string; port: number; name: string }): string;
   /** Further files of its folder. */
   files?: Record<string, string>;
-  /** Added to the environment of the server. */
+  /** Further variables for the environment of the server. */
   environment?: Record<string, string>;
   /** The arguments that make the server read that file. */
   commandArguments(configurationFile: string): string[];

@@ -78,7 +78,7 @@ export class RedisCluster {
     );
   }
 
-  /** Like `failOver`, for a primary that is connected and silent. */
+  /** Pauses a primary, which stays connected and silent; returns when a replica has taken its place. */
   failOverHung(primary: ServerHandle): Promise<void> {
     return this.replace(
       primary,
@@ -87,7 +87,7 @@ export class RedisCluster {
     );
   }
 
-  /** Like `failOver`, with a replica that lacks the writes of the last `lostMs`. Returns the bytes it lacks. */
+  /** Kills a primary whose replica lacks the writes of the last `lostMs`. Returns the number of bytes that are lost. */
   async failOverBehind(primary: ServerHandle, lostMs: number): Promise<number> {
     const links = await Promise.all(this.nodes.map(({ client }) => client.info('replication')));
     const replica = this.nodes.find((_, index) => links[index]!.includes(`master_port:${primary.port}\r`))!;

@@ -17,7 +17,7 @@ export interface Span {
 export interface Bar extends Span {
   requestId: string;
   attempt: string;
-  /** Absent if the attempt had no server, or if its worker has reported no server. */
+  /** Server of the attempt; absent if it had none, or if its worker has reported none. */
   serverId?: string;
   weightVersion?: number;
   tokens: number;

@@ -11,7 +11,7 @@ export interface Reason {
 
 const LAST_SHARE = 0.1;
 /** Minimum share of pauses for a reason: shorter pauses explain nothing. */
-const LEAST_SHARE = 0.005;
+const MIN_SHARE = 0.005;
 
 /** Reasons why the round was slow, sorted by their share of its duration. */
 export function explain(history: RoundHistory): Reason[] {
@@ -38,7 +38,7 @@ function weights(pauses: readonly Pause[], fromMs: number, endMs: number): Reaso
   const servers = new Set(ofServers.map(({ serverId }) => serverId)).size;
   const [poolMs, serverMs] = [sumOverlap(ofPool), sumOverlap(ofServers) / Math.max(1, servers)];
   const share = Math.max(poolMs, serverMs) / Math.max(1, endMs - fromMs);
-  if (share < LEAST_SHARE) return undefined;
+  if (share < MIN_SHARE) return undefined;
   const changes = `${ofPool.length} ${ofPool.length === 1 ? 'change' : 'changes'} of weights`;
   const texts = [
     ...(ofPool.length > 0 ? [`${changes} took ${duration(poolMs)}; in that time no request was claimed.`] : []),

@@ -39,7 +39,7 @@ export class SkyRlRoutes {
     private readonly controlPlane: ControlPlane,
   ) {}
 
-  /** Like `/inference/v1/generate`, with the routed experts in the form of SkyRL. */
+  /** Answers as `/inference/v1/generate` does, with the routed experts in the form of SkyRL. */
   private generate(exchange: Exchange): Promise<void> {
     // The server of SkyRL has this route itself, with its own form of the experts.
     const route = tokensRoute(exchange.body, ['/skyrl/v1/generate', '/inference/v1/generate']);
