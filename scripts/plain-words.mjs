@@ -10,6 +10,8 @@ import { root } from './prepare.mjs';
 /** Words that stand for a noun that the reader has to find. */
 const FOR_NOUNS = /\b(those|that of|ones? that|what)\b/gi;
 const WITHOUT_NOUN = /^(it|its|those|of|as|(?:for |by |to |from |with )?what|the same|whose|them|they|ones? that)\b/i;
+/** Words with which a comment gives an exception or a comparison before it has named its subject. */
+const WITHOUT_SUBJECT = /^(Like|Nor|Never|Null|Undefined|Absent|Thrown)\b/;
 const TITLE = /\b(?:it|describe)(?:\.\w+(?:\([^)]*\))?)*\(\s*(['"`])(.*?)\1/g;
 const OF_FUNCTION =
   /(?:function\*? |(?:const|let) |^\s+(?:(?:private|public|protected|static|async|override) )*)(\w+Of)\b(?=(?:<[^>]*>)?\(|(?:: [^=\n]+)? = (?:async )?(?:\(|\w+ =>))/gm;
@@ -32,7 +34,7 @@ function readFile(path) {
     words: bare.join(' ').split(/\s+/).length,
     comments: comments.length,
     forNouns: bare.flatMap((one) => one.match(FOR_NOUNS)?.map(() => one) ?? []),
-    withoutNoun: comments.filter((one) => WITHOUT_NOUN.test(one)),
+    withoutNoun: comments.filter((one) => WITHOUT_NOUN.test(one) || WITHOUT_SUBJECT.test(one)),
     ofFunctions: path.endsWith('.ts') ? [...new Set([...text.matchAll(OF_FUNCTION)].map(([, name]) => name))] : [],
   };
 }

@@ -126,7 +126,7 @@ describe('trainers on engines that are busy, sick, hung, dying, slow, of other w
   async function runSchedule(name: string, pool: FaultyPool, schedule: Schedule): Promise<JobEnd> {
     const ended = new AbortController();
     const disturbing = pool.disturb(schedule, ended.signal);
-    // Thrown below, after the end of the trainer.
+    // The error of the disturbances is thrown below, after the end of the trainer.
     disturbing.catch(() => undefined);
     let end: JobEnd;
     try {

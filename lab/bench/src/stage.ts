@@ -112,7 +112,7 @@ export class Stage {
   services!: Services;
 
   async start(say: (line: string) => void): Promise<void> {
-    // Never uses running servers: their other work would be measured too.
+    // Running servers are not used: their other work would be measured too.
     this.services = await provideServices({ say, environment: {} });
     this.stops.push(() => this.services.stop());
     this.generator = this.child('generator/generator.main.js');

@@ -281,6 +281,6 @@ export interface RoundStatus {
   openedAtMs: Integer;
   /** When the round was completed, milliseconds since 1970; absent before. */
   completedAtMs?: Integer;
-  /** Absent in the reply of `round.takeover`, which has a separate stamp. */
+  /** Stamp of the reply; absent in the reply of `round.takeover`, which has a separate stamp. */
   stamp?: Stamp;
 }

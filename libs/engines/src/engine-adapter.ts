@@ -73,7 +73,7 @@ export interface TokenIncrement {
   tokenIds?: number[];
   text: string;
   tokenCount: number;
-  /** Null for a token without a log probability. */
+  /** Log probability of each token; null for a token without one. */
   logprobs?: (number | null)[];
   /** The engine reports with this increment that the response is complete. */
   isLast?: true;

@@ -37,7 +37,7 @@ export class Overview {
     private readonly memory: RedisMemory,
   ) {}
 
-  /** Never rejects because of a part that does not answer: `unread` of the reply names the part. */
+  /** Reads the overview. A part that does not answer is no error: `unread` of the reply names the part. */
   read(pool: PoolName): Promise<OverviewReply> {
     const now = performance.now();
     for (const [name, { sinceMs }] of this.shared) if (now - sinceMs >= SHARED_MS) this.shared.delete(name);

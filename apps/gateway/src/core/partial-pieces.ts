@@ -19,7 +19,7 @@ export interface Partial extends RestoredTokens {
   digest: string;
   /** Id of the first save, which the later ones of the same response have too. */
   chain?: string;
-  /** Absent in the first save, which has all tokens. */
+  /** Place after which the save begins; absent in the first save, which has all tokens. */
   after?: Place;
 }
 

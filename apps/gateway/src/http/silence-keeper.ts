@@ -29,7 +29,7 @@ export function keepFromSilence(
 ): NodeJS.Timeout | undefined {
   if (silenceMs === 0) return undefined;
   return setInterval(() => {
-    // A reader that stalls has other bytes left to read.
+    // A reader that has stopped reading has unread bytes left: it needs no filler.
     if (response.destroyed || response.writableEnded || response.writableNeedDrain) return;
     if (!response.headersSent) begin();
     response.write(filler);

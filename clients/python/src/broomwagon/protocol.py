@@ -4946,7 +4946,7 @@ class RoundStatus(TypedDict):
     """When the round was completed, milliseconds since 1970; absent before."""
 
     stamp: NotRequired[str]
-    """Absent in the reply of `round.takeover`, which has a separate stamp."""
+    """Stamp of the reply; absent in the reply of `round.takeover`, which has a separate stamp."""
 
 
 class RoundStatusRequest(TypedDict):

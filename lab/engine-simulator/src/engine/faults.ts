@@ -7,7 +7,7 @@ export const FAULT_KINDS = [
   'error-400',
   /** Answers 200 with a page of HTML, as a misconfigured proxy does. */
   'html',
-  /** Never answers. */
+  /** Accepts the call and never answers. */
   'hang',
   /** Closes the connection before the answer. */
   'close',

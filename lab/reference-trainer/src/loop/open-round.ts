@@ -18,7 +18,7 @@ interface Opener {
   settings: TrainerLoopSettings;
   hooks: TrainerLoopHooks;
   record: TrainerRecord;
-  /** Absent before the first round of the job. */
+  /** Epoch of the trainer; absent before the first round of the job. */
   trainerEpoch?: Epoch;
 }
 

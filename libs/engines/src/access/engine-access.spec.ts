@@ -67,7 +67,7 @@ it.each([
 ])('never admits %s, whatever the list contains', async (endpoint) => {
   expect(admits([], endpoint)).toBe(false);
   expect(admits(['*', '0.0.0.0/0', '::/0'], endpoint)).toBe(false);
-  // Nor is it called when it was registered before.
+  // An endpoint that was registered before is not called either.
   await expect(createEngineAdapter('vllm', endpoint).health()).rejects.toMatchObject({
     code: 'ENGINE_UNREACHABLE',
     message: expect.stringContaining('never called') as unknown,

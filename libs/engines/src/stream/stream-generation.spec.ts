@@ -113,7 +113,7 @@ describe.each(Object.entries(dialects))('a stream of %s', (_, { event, reader })
     await fc.assert(
       fc.asyncProperty(stream, fc.nat(), fc.boolean(), async ({ texts, ending, cuts }, at, broken) => {
         const events = texts.map((__, index) => `data: ${event(texts, index)}${ending}${ending}`);
-        // Never the last event, whose finish reason would be the end of the stream.
+        // The last event is left out: its finish reason would be the end of the stream.
         const bytes = Buffer.from(events.join('')).subarray(
           0,
           at % Buffer.byteLength(events.slice(0, -1).join('') + ' '),

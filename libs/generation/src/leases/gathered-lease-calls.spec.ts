@@ -21,7 +21,7 @@ describe('GatheredLeaseCalls', () => {
   let sent: [operation: string, body: unknown][];
   /** Answers of `lb.acquire-many` by acquireId, if not a grant. */
   let refused: Map<string, ErrorCode>;
-  /** Thrown by calls of these operations. */
+  /** Errors that calls throw, by operation. */
   let failures: Map<string, BroomwagonError>;
   let calls: GatheredLeaseCalls;
 

@@ -69,7 +69,7 @@ export class GatheredLeaseCalls extends LeaseCalls {
     super.acquire(worker, item, limits).then(resolve, reject);
   }
 
-  /** Never throws. */
+  /** Sends acquires together, and settles each of them: the method never throws. */
   private async acquireMany(calls: Acquire[]): Promise<void> {
     if (calls.length === 1) return this.acquireSingly(calls[0]!);
     // The epoch of this process may have changed within the turn.
@@ -98,7 +98,7 @@ export class GatheredLeaseCalls extends LeaseCalls {
     }
   }
 
-  /** Never throws. */
+  /** Sends releases together, and settles each of them: the method never throws. */
   private async releaseMany(calls: Release[]): Promise<void> {
     const singly = ({ item, deadlineMs, resolve, reject }: Release): void => {
       super.release(item, deadlineMs).then(resolve, reject);

@@ -14,7 +14,7 @@ interface RequestView {
 interface GroupView {
   /** Whether the long-tail queue has the group. */
   isQueued: boolean;
-  /** Absent for a group that is gone. */
+  /** State of the group; absent for a group that is gone. */
   state?: string;
   live: number;
   finished: number;

@@ -4,7 +4,7 @@ import { type Discrepancy, toList, type PoolLook, type Step } from './pool-look'
 /** A stored lease, with its entries in sets and indexes; see audit/views.lua. */
 export interface LeaseView {
   packed: string;
-  /** Absent when the lease cannot be read. */
+  /** Sequence of the lease; absent when the lease cannot be read. */
   seq?: number;
   serverId: string;
   serverEpoch: Epoch;

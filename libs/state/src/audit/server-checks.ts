@@ -12,7 +12,7 @@ interface ServerView {
   isIndexed: boolean;
   /** The indexes follow the settings and weights of the pool. */
   isScored: boolean;
-  /** Absent for a server in slow start. */
+  /** Whether the server has room for a lease; absent for a server in slow start. */
   hasRoom?: boolean;
 }
 

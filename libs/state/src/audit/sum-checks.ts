@@ -11,7 +11,7 @@ interface SessionView extends ResidencyView {
   packed: string;
   serverId: string;
   epoch: Epoch;
-  /** Absent when the session cannot be read. */
+  /** Number of leases of the session; absent when the session cannot be read. */
   leases?: number;
   isIdle: boolean;
 }

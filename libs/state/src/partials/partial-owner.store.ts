@@ -26,7 +26,7 @@ export interface PartialClaimReply {
   from?: string;
   /** With `claimed`: saved tokens. */
   saved?: unknown;
-  /** What later saves have added to `saved`, in order. */
+  /** Additions of later saves to `saved`, in order. */
   pieces?: unknown[];
 }
 

@@ -23,7 +23,7 @@ return 1`;
 
 interface StoredReply {
   fingerprint: string;
-  /** Absent while the request is processed, and when its outcome is not known. */
+  /** First reply; absent while the request is processed, and when its outcome is not known. */
   reply?: object;
 }
 

@@ -48,7 +48,7 @@ export interface TurnTokens {
   /** Token ids of the prompt that the parent does not have. */
   promptTokenIds: number[];
   tokenIds: number[];
-  /** Absent if the engine did not send all logprobs. */
+  /** Log probabilities of the response; absent if the engine did not send all of them. */
   logprobs?: (number | null)[];
   /** Messages of a chat, if they are recorded. */
   chat?: TurnChat;
@@ -66,7 +66,7 @@ export interface SetBack {
   offset: number;
 }
 export interface TrajectoryRead {
-  /** Absent: the session is not recorded. */
+  /** The recorded session; absent if the session is not recorded. */
   about?: TrajectorySession;
   sampling?: object;
   turns?: TurnRecord[];

@@ -98,7 +98,10 @@ interface Recorded {
   stat: Stats;
 }
 
-/** Undefined for an ES module, and for a module with a dynamic import, which only Node's own compilation supports. */
+/**
+ * Compiles a module; undefined for an ES module, and for a module with a dynamic import, which only Node's own
+ * compilation supports.
+ */
 function compile(source: string, filename: string): Script | undefined {
   if (/\bimport\s*\(/.test(source)) return undefined;
   try {

@@ -9,7 +9,7 @@ export interface ServerHandle {
   /** Address for clients, with user and password where there are any. */
   readonly url: string;
   readonly port: number;
-  /** Undefined for a given server and for one in a container. */
+  /** Process id; undefined for a given server and for a server in a container. */
   readonly pid: number | undefined;
   readonly source: ServerSource;
   /** The process, where we started one: a given server and one in a container have none here. */

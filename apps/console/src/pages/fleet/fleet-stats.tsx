@@ -8,7 +8,7 @@ export function FleetStats({
   servers,
   status,
 }: {
-  /** Absent while the servers are not known. */
+  /** Servers of the pool; absent while they are not known. */
   servers?: readonly Server[];
   status: Schemas['LoadBalancerStatus'];
 }) {

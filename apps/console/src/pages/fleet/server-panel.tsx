@@ -14,7 +14,7 @@ import { describeState, toShownState } from './server-state';
 
 interface ServerPanelProps {
   serverId: string;
-  /** Absent if the pool has no such server. */
+  /** The server of the panel; absent if the pool does not have it. */
   server?: Server;
   onChange(): void;
   onClose(): void;
