@@ -1,17 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { Env, IsReadableFile, MAX_AGE_MS, ServiceConfig } from '@broomwagon/platform';
-import { Matches, ValidateBy } from 'class-validator';
-
-/** Requires both settings or neither setting, since a certificate without its key would be ignored. */
-function IsGivenWith(other: 'httpTlsCert' | 'httpTlsKey', variable: string): PropertyDecorator {
-  return ValidateBy({
-    name: 'isGivenWith',
-    validator: {
-      validate: (_, args) => (args!.object as AdminApiConfig)[other] !== undefined,
-      defaultMessage: () => `needs ${variable}`,
-    },
-  });
-}
+import { Env, MAX_AGE_MS, ServiceConfig } from '@broomwagon/platform';
+import { Matches } from 'class-validator';
 
 /** Configuration of admin-api. Its routes and the health routes are on HTTP_HOST and HTTP_PORT. */
 export class AdminApiConfig extends ServiceConfig {
@@ -51,16 +39,6 @@ export class AdminApiConfig extends ServiceConfig {
   @Env('AUDIT_STREAM_MAX_AGE_MS', 'maximum age of entries of the audit log', { min: 60_000, max: MAX_AGE_MS })
   auditStreamMaxAgeMs: number = 7_776_000_000;
 
-  @Env('HTTP_TLS_CERT', 'file with the certificate chain of this server; HTTPS only, if given')
-  @IsReadableFile()
-  @IsGivenWith('httpTlsKey', 'HTTP_TLS_KEY')
-  httpTlsCert?: string;
-
-  @Env('HTTP_TLS_KEY', 'file with the key of HTTP_TLS_CERT')
-  @IsReadableFile()
-  @IsGivenWith('httpTlsCert', 'HTTP_TLS_CERT')
-  httpTlsKey?: string;
-
   @Env('OIDC_ISSUER', 'issuer of JWTs that are accepted as bearer tokens (OpenID Connect)')
   @Matches(/^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/])/, { message: 'must be an https address' })
   oidcIssuer?: string;
@@ -76,12 +54,4 @@ export class AdminApiConfig extends ServiceConfig {
 
   @Env('OIDC_POOLS_CLAIM', 'claim with the names of the pools of the caller; default: all pools')
   oidcPoolsClaim?: string;
-
-  /** Options of node:https; undefined: the server uses HTTP. */
-  tls() {
-    const { httpTlsCert: cert, httpTlsKey: key } = this;
-    return cert && key
-      ? { cert: readFileSync(cert), key: readFileSync(key), minVersion: 'TLSv1.2' as const }
-      : undefined;
-  }
 }

@@ -1,5 +1,5 @@
 export * from './alarms';
-export { ConnectionsConfig, IsReadableFile } from './configuration/connections.config';
+export { ConnectionsConfig } from './configuration/connections.config';
 export { withoutCredentials } from './logging/without-credentials';
 export { withEngines } from './configuration/engines.config';
 export { Env, MAX_AGE_MS } from './configuration/env.decorator';

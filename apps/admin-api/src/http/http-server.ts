@@ -9,7 +9,6 @@ import { Logger } from '@nestjs/common';
 import type { AdminApiConfig } from '../admin-api.config';
 import { measureRequests } from './measure-requests';
 import { RateLimits } from './rate-limits';
-import { renewCertificate } from './renew-certificate';
 
 /** Maximum time for a whole request with its body, milliseconds. A slower caller is cut off. */
 const REQUEST_MS = 30_000;
@@ -41,7 +40,7 @@ const PROBES: ReadonlySet<string> = new Set(['/health', '/livez', '/readyz', '/s
 /** Options of the HTTP server of admin-api. The token of a request is checked before its body is read. */
 export function httpServer(config: AdminApiConfig) {
   return {
-    options: { bodyParser: false, httpsOptions: config.tls() },
+    options: { bodyParser: false },
     configure(application: NestExpressApplication): void {
       application.set('trust proxy', config.trustedProxies);
       application.disable('etag');
@@ -51,7 +50,6 @@ export function httpServer(config: AdminApiConfig) {
       application.use(limitAddresses(application.get(RateLimits)));
       serveConsole(application);
       const server = application.getHttpServer() as Server;
-      renewCertificate(server, () => config.tls());
       server.prependListener('request', useValidTarget);
       server.requestTimeout = REQUEST_MS;
       server.headersTimeout = HEADERS_MS;

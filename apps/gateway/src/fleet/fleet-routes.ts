@@ -118,7 +118,8 @@ export class FleetRoutes {
     return [
       {
         id: this.config.workerId,
-        url: this.config.publicUrl ?? `http://${exchange.request.headers.host}`,
+        url:
+          this.config.publicUrl ?? `${this.config.httpTlsCert ? 'https' : 'http'}://${exchange.request.headers.host}`,
         runtime_type: 'sglang',
         labels: {},
         is_healthy: isHealthy,

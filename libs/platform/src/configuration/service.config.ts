@@ -1,9 +1,21 @@
-import { IsIn, IsUrl, Matches } from 'class-validator';
+import { readFileSync } from 'node:fs';
+import { IsIn, IsUrl, Matches, ValidateBy } from 'class-validator';
 import { LOG_LEVELS } from '@broomwagon/contracts';
-import { ConnectionsConfig } from './connections.config';
+import { ConnectionsConfig, IsReadableFile } from './connections.config';
 import { linkSilenceMs } from './link-silence';
 import { LOG_FORMATS, type LogFormat } from '../logging/logging';
 import { Env } from './env.decorator';
+
+/** Requires both settings or neither setting, since a certificate without its key would be ignored. */
+function IsGivenWith(other: 'httpTlsCert' | 'httpTlsKey', variable: string): PropertyDecorator {
+  return ValidateBy({
+    name: 'isGivenWith',
+    validator: {
+      validate: (_, args) => (args!.object as ServiceConfig)[other] !== undefined,
+      defaultMessage: () => `needs ${variable}`,
+    },
+  });
+}
 
 /** Common configuration of all apps. Each app adds its fields in a derived class. */
 export class ServiceConfig extends ConnectionsConfig {
@@ -20,6 +32,16 @@ export class ServiceConfig extends ConnectionsConfig {
 
   @Env('HTTP_PORT', 'port of the HTTP server; 0: any free port', { min: 0, max: 65_535 })
   httpPort: number = 0;
+
+  @Env('HTTP_TLS_CERT', 'file with the certificate chain of the HTTP server; HTTPS only, if given')
+  @IsReadableFile()
+  @IsGivenWith('httpTlsKey', 'HTTP_TLS_KEY')
+  httpTlsCert?: string;
+
+  @Env('HTTP_TLS_KEY', 'file with the key of HTTP_TLS_CERT')
+  @IsReadableFile()
+  @IsGivenWith('httpTlsCert', 'HTTP_TLS_CERT')
+  httpTlsKey?: string;
 
   @Env('LOG_LEVEL', `one of ${LOG_LEVELS.join(', ')}, silent`)
   @IsIn([...LOG_LEVELS, 'silent'])
@@ -62,6 +84,14 @@ export class ServiceConfig extends ConnectionsConfig {
 
   override redisConfig() {
     return { ...super.redisConfig(), silenceMs: linkSilenceMs(this.workerTtlMs) };
+  }
+
+  /** Options of node:https; undefined: the server uses HTTP. */
+  tls() {
+    const { httpTlsCert: cert, httpTlsKey: key } = this;
+    return cert && key
+      ? { cert: readFileSync(cert), key: readFileSync(key), minVersion: 'TLSv1.2' as const }
+      : undefined;
   }
 
   /** Returns the pools in the form that the transport needs. */

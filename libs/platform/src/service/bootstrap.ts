@@ -1,4 +1,5 @@
 import { renameSync, writeFileSync } from 'node:fs';
+import type { Server } from 'node:http';
 import type { AddressInfo, ListenOptions } from 'node:net';
 import { Logger, Module, type DynamicModule, type NestApplicationOptions, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -25,6 +26,7 @@ import { COMMIT, VERSION } from '../project';
 import { deferEnd, endWith, handleEndSignals } from './end-signals';
 import { createLogger, readableLog } from '../logging/logging';
 import { PlatformModule } from './platform.module';
+import { renewCertificate } from './renew-certificate';
 import { startTracing } from './tracing';
 
 const PRINT_CONFIG = '--print-config';
@@ -184,9 +186,11 @@ async function start<Config extends ServiceConfig>(
     bufferLogs: true,
     abortOnError: false,
     forceCloseConnections: true,
+    httpsOptions: config.tls(),
     ...http?.options,
   });
   application.disable('x-powered-by');
+  renewCertificate(application.getHttpServer() as Server, () => config.tls());
   http?.configure?.(application);
   application.useLogger(application.get(PinoLogger));
   const logger = new Logger(options.app);
