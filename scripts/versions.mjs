@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const PACKAGE = /(?<="name": "broomwagon",\s+"version": ")[^"]+/g;
-const IMAGE = /(?<=\bbroomwagon:)\d[\w.-]*/g;
+const IMAGE = /(?<=\bbroomwagon(?:-simulator)?:)\d[\w.-]*/g;
 
 /** Files, with patterns that match the version in them. */
 function placesIn(folder) {
@@ -17,6 +17,8 @@ function placesIn(folder) {
     ['deploy/helm/broomwagon/Chart.yaml', /(?<=^(?:version|appVersion): ).+/gm],
     ['docs/operations/install.md', IMAGE],
     ...examples.map((name) => [`deploy/examples/${name}`, IMAGE]),
+    ['deploy/local/engines.yaml', IMAGE],
+    ['deploy/local/trainer.yaml', IMAGE],
   ];
 }
 

@@ -80,7 +80,7 @@ describe('the Helm chart', () => {
       .join('\n');
     const used = [...text.matchAll(/(?:"|\.|^ +|name: )([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b/gm)].map(([, name]) => name!);
     // Passwords and addresses for the containers of NATS and Redis.
-    const passwords = ['NATS_CLUSTER_PASSWORD', 'NATS_ROUTES', 'REDISCLI_AUTH'];
+    const passwords = ['NATS_CLUSTER_PASSWORD', 'NATS_ROUTES', 'REDISCLI_AUTH', 'REDIS_PASSWORD'];
     const others = new Set(passwords.concat('POD_NAME', 'POD_IP', 'REDIS_HOST', 'REDIS_HOSTS', 'REDIS_CLI_TLS'));
     expect(new Set(used).size).toBeGreaterThan(10);
     expect(used.filter((name) => !others.has(name) && !settings.includes(`| \`${name}\` |`))).toEqual([]);

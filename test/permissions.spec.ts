@@ -282,6 +282,20 @@ describe('Redis', () => {
     client.disconnect();
   });
 
+  it('lets the exporter of metrics read no key and no setting', async () => {
+    const may = [
+      ['INFO', 'ALL'],
+      ['LATENCY', 'LATEST'],
+      ['SLOWLOG', 'LEN'],
+      ['CLIENT', 'SETNAME', 'a'],
+      ['CLUSTER', 'INFO'],
+    ];
+    for (const command of may) expect([command, await isAllowed('exporter', command)]).toEqual([command, true]);
+    for (const command of [...READS, ...READS_KEYS, ...WRITES, ...LOADS, ...DANGEROUS, ['SLOWLOG', 'GET']]) {
+      expect([command, await isAllowed('exporter', command)]).toEqual([command, false]);
+    }
+  });
+
   it('drops nothing when Redis loads its append-only file, which it does as a user that nobody can be', async () => {
     const user = (await admin.call('ACL', 'GETUSER', 'default')) as unknown[];
     expect(user[user.indexOf('flags') + 1]).toContain('off');

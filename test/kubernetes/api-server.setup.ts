@@ -13,6 +13,8 @@ declare module 'vitest' {
     programs: string;
     /** Folders with CRDs. */
     crds: string[];
+    /** Folder with the schemas of Kubernetes for kubeconform; undefined: the package index has none. */
+    schemas: string | undefined;
   }
 }
 
@@ -22,7 +24,7 @@ const START_TIMEOUT_MS = 120_000;
 
 /** A real API server with its etcd, for all files. There are no controllers: the tests write their objects. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const tools = JSON.parse(process.env['KUBERNETES_TOOLS']!) as { programs: string; crds: string[] };
+  const tools = JSON.parse(process.env['KUBERNETES_TOOLS']!) as { programs: string; crds: string[]; schemas?: string };
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-kubernetes-'));
   const group = new ProcessGroup({ logFolder: join(folder, 'logs') });
   const stop = async () => {
@@ -83,6 +85,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     project.provide('apiServer', access());
     project.provide('programs', tools.programs);
     project.provide('crds', tools.crds);
+    project.provide('schemas', tools.schemas);
     return stop;
   } catch (error) {
     await stop();

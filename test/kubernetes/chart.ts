@@ -36,7 +36,8 @@ export async function rendered(release: string, ...args: string[]): Promise<Kube
 /** The pod that an object makes, or the object itself. */
 export function toPod(object: KubernetesObject): Pod | undefined {
   if (object.kind === 'Pod') return object as Pod;
-  const { template, volumeClaimTemplates = [] } = (object.spec ?? {}) as {
+  const { jobTemplate } = (object.spec ?? {}) as { jobTemplate?: { spec: object } };
+  const { template, volumeClaimTemplates = [] } = (jobTemplate?.spec ?? object.spec ?? {}) as {
     template?: Pod;
     volumeClaimTemplates?: { metadata: { name: string } }[];
   };

@@ -14,6 +14,28 @@ beforeAll(async () => {
   chart = await rendered('broomwagon');
 });
 
+it.each(['engines.yaml', 'trainer.yaml'])(
+  'deploy/local/%s fits the level "restricted" and the values beside it',
+  async (file) => {
+    const objects = objectsIn(readFileSync(`deploy/local/${file}`, 'utf8'));
+    await admin.createNamespace(`local-${file.split('.')[0]}`);
+    for (const object of objects) await admin.create(object, `local-${file.split('.')[0]}`);
+    const [pod] = objects.flatMap((object) => toPod(object) ?? []);
+    await admin.create(pod!, `local-${file.split('.')[0]}`, '&dryRun=All');
+    const release = await rendered('broomwagon', '-f', 'deploy/local/values.yaml');
+    const names = release.map(({ metadata }) => metadata.name);
+    for (const { envFrom = [] } of pod!.spec.containers) {
+      for (const { secretRef } of envFrom) expect(names).toContain(secretRef!.name);
+    }
+    const service = objects.find(({ kind }) => kind === 'Service');
+    const balancer = release.find(
+      ({ kind, metadata: { name } }) => kind === 'ConfigMap' && name.endsWith('load-balancer'),
+    )!;
+    const selector = `kubernetes.io/service-name=${service?.metadata.name}`;
+    if (service) expect(balancer.data!['K8S_LABEL_SELECTOR']).toBe(selector);
+  },
+);
+
 describe.each(readdirSync(FOLDER))('%s', (file) => {
   const objects = objectsIn(readFileSync(`${FOLDER}/${file}`, 'utf8'));
   const [pod] = objects.flatMap((object) => toPod(object) ?? []);

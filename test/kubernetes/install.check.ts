@@ -30,7 +30,7 @@ it('is installed, updated and removed by helm, and keeps its passwords', async (
     );
   expect(await helm('install', 'broomwagon', CHART, ...access)).toContain('STATUS: deployed');
   const before = await secrets();
-  expect(Object.keys(before[0]!).length).toBe(18);
+  expect(Object.keys(before[0]!).length).toBe(19);
   const updated = await helm(
     'upgrade',
     'broomwagon',

@@ -24,7 +24,7 @@ export interface PodSpec {
   serviceAccountName?: string;
   automountServiceAccountToken?: boolean;
   terminationGracePeriodSeconds?: number;
-  securityContext: { runAsUser: number };
+  securityContext: { runAsUser?: number };
   containers: Container[];
   initContainers?: Container[];
   volumes?: { name: string; configMap?: { name: string }; persistentVolumeClaim?: object }[];

@@ -92,6 +92,19 @@ async function startRedis(port: number): Promise<ManagedProcess> {
   });
 }
 
+/** Starts NATS as the chart does. */
+async function startNats(port: number, httpPort: number): Promise<void> {
+  mount(find('ConfigMap', 'nats'), 'etc/nats', (text) => text.replace('http_port: 8222', `http_port: ${httpPort}`));
+  mountCertificates(toPod(find('StatefulSet', 'nats'))!);
+  const nats = await findBinary('nats');
+  await group.start({
+    name: 'nats',
+    command: [nats.path, '--config', join(folder, 'etc/nats/nats.conf'), '--port', String(port)],
+    environment: { ...nats.environment, ...variables('passwords'), POD_NAME: 'broomwagon-nats-0' },
+    ready: `http://127.0.0.1:${httpPort}/healthz`,
+  });
+}
+
 const getReadinessCommand = (pod: Pod): string => pod.spec.containers[0]!.readinessProbe!.exec!.command[2]!;
 
 const succeeds = (work: Promise<unknown>): Promise<boolean> =>
@@ -127,15 +140,7 @@ it.each([
 ])('starts NATS and Redis with the files of the chart, and the services with its Secrets, %s', async (_, options) => {
   objects = await rendered('broomwagon', ...options);
   const [natsPort, natsHttpPort, redisPort] = [await freePort(), await freePort(), await freePort()];
-  mount(find('ConfigMap', 'nats'), 'etc/nats', (text) => text.replace('http_port: 8222', `http_port: ${natsHttpPort}`));
-  mountCertificates(toPod(find('StatefulSet', 'nats'))!);
-  const nats = await findBinary('nats');
-  await group.start({
-    name: 'nats',
-    command: [nats.path, '--config', join(folder, 'etc/nats/nats.conf'), '--port', String(natsPort)],
-    environment: { ...nats.environment, ...variables('passwords'), POD_NAME: 'broomwagon-nats-0' },
-    ready: `http://127.0.0.1:${natsHttpPort}/healthz`,
-  });
+  await startNats(natsPort, natsHttpPort);
   await startRedis(redisPort);
 
   for (const app of APPS) {
@@ -167,6 +172,54 @@ it.each([
   const pings = await succeeds(redisCli(redisPort, readiness.replace(/ --cert \S+ --key \S+/, '')));
   const needsNone = options !== CLIENT_TLS;
   expect([connects, pings]).toEqual([needsNone, needsNone]);
+});
+
+it('lets programs reach NATS and Redis of the chart by IPv6', async () => {
+  objects = await rendered('broomwagon', '-f', 'test/kubernetes/values/ipv6.yaml', '--set', 'redis.mode=single');
+  const [natsPort, natsHttpPort, redisPort] = [await freePort(), await freePort(), await freePort()];
+  await startNats(natsPort, natsHttpPort);
+  await startRedis(redisPort);
+  const { NATS_USER, NATS_PASSWORD, NATS_INBOX_PREFIX } = variables('worker');
+  const login = { user: NATS_USER, pass: NATS_PASSWORD, inboxPrefix: NATS_INBOX_PREFIX, reconnect: false };
+  expect(await canConnect({ servers: `[::1]:${natsPort}`, ...login })).toBe(true);
+  expect((await fetch(`http://[::1]:${natsHttpPort}/healthz`)).status).toBe(200);
+  const ping = 'REDISCLI_AUTH=$REDIS_ADMIN_PASSWORD redis-cli -h ::1 --user admin ping';
+  expect(String(await redisCli(redisPort, ping))).toBe('PONG\n');
+  expect(find('ConfigMap', 'worker').data!['HTTP_HOST']).toBe('::');
+});
+
+it('copies Redis with the script of the CronJob, and removes the oldest copies', async () => {
+  objects = await rendered('broomwagon', '--set', 'redis.backup.enabled=true,redis.backup.keep=2');
+  const port = await freePort();
+  const first = await startRedis(port);
+  mount(find('ConfigMap', 'redis'), 'etc/redis', (text) => text.replace('redis-cli -h', `redis-cli -p ${port} -h`));
+  await redisCli(port, 'REDISCLI_AUTH=$REDIS_ADMIN_PASSWORD redis-cli --user admin set saved 1');
+  const backups = join(folder, 'data/backups');
+  mkdirSync(backups);
+  const names = ['redis-20260101T000000Z-a.rdb', 'redis-20260102T000000Z-a.rdb', 'redis-20260103T000000Z-a.rdb'];
+  for (const name of [...names, 'redis-20260104T000000Z-a.rdb.new']) writeFileSync(join(backups, name), '');
+
+  const [container] = toPod(find('CronJob', 'backup'))!.spec.containers;
+  const copy = (...args: string[]) =>
+    redisCli(
+      port,
+      ['REDIS_HOSTS="127.0.0.1 server.invalid" REDIS_CLI_TLS=', ...args]
+        .join(' ')
+        .replace('/backup ', '/data/backups '),
+    );
+  await expect(copy(...container!.command!, '2', '2')).rejects.toThrow('copied 1 of 2 primaries');
+  expect(readdirSync(backups)).toEqual(expect.arrayContaining(names));
+  await copy(...container!.command!, ...container!.args!);
+  const kept = readdirSync(backups).toSorted();
+  expect(kept.filter((name) => name.endsWith('.new') || names.slice(0, 2).includes(name))).toEqual([]);
+  expect(new Set(kept.map((name) => name.split('-')[1])).size).toBe(2);
+  await first.stop();
+
+  const restored = readFileSync(join(backups, kept.at(-1)!));
+  expect(String(await redisCli(port, 'sh /etc/redis/restore.sh /data', restored))).toBe('Restored. Start Redis.\n');
+  await startRedis(port);
+  const get = 'REDISCLI_AUTH=$REDIS_ADMIN_PASSWORD redis-cli --user admin get saved';
+  expect(String(await redisCli(port, get))).toBe('1\n');
 });
 
 interface NatsState {

