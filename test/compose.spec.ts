@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -11,6 +11,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { CredentialStore } from '@broomwagon/state';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { Redis } from 'ioredis';
 import { afterAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
@@ -33,8 +37,11 @@ it('publishes nothing beyond the loopback address', () => {
 it('gives each service its own user, and no password on a command line or in the file itself', () => {
   const { services } = parse(compose, { merge: true }) as { services: Record<string, Service> };
   const roles = Object.entries(services).filter(([, { image }]) => image === 'broomwagon');
-  expect(roles.map(([name]) => name)).toHaveLength(6);
-  for (const [name, service] of roles) expect(service.env_file).toEqual([`\${CREDENTIALS:-.credentials}/${name}.env`]);
+  expect(roles.map(([name]) => name)).toHaveLength(7);
+  for (const [name, service] of roles) {
+    const user = name === 'console' ? 'admin-api' : name;
+    expect(service.env_file).toEqual([`\${CREDENTIALS:-.credentials}/${user}.env`]);
+  }
   for (const name of ['nats', 'redis', 'nats-1', 'redis-1']) {
     expect(services[name]!.env_file).toEqual(['${CREDENTIALS:-.credentials}/passwords.env']);
   }
@@ -42,6 +49,23 @@ it('gives each service its own user, and no password on a command line or in the
   for (const { command } of Object.values(services))
     expect(JSON.stringify(command) ?? '').not.toMatch(/(?<!\$)\$\{?\w*PASSWORD/);
   expect(compose).not.toMatch(/PASSWORD: |requirepass|authorization/);
+});
+
+it('ends its start with the address of the console and a token that expires', async () => {
+  const { services } = parse(compose, { merge: true }) as { services: Record<string, Service> };
+  const [shell, option, script] = services['console']!.command as string[];
+  const text = script!.replaceAll(/\$\{\w+:-(.*?)\}/g, '$1').replaceAll('$$', '$');
+  const { keyPrefix } = testPool();
+  const env = { PATH: process.env['PATH'], REDIS_URL: testRedisUrl(), REDIS_KEY_PREFIX: keyPrefix.slice(0, -1) };
+  const { stdout, stderr } = await promisify(execFile)(shell!, [option!, text], { env });
+  expect(stderr).toBe('');
+  expect(stdout).toMatch(/^Console: http:\/\/127\.0\.0\.1:8080 Token, valid for a day: \S{20,}\n$/);
+  const redis = new Redis(testRedisUrl());
+  const [token] = await new CredentialStore(redis, keyPrefix.slice(0, -1)).list();
+  expect(token).toMatchObject({ name: 'console', role: 'admin' });
+  expect(token!.expiresAtMs! - Date.now()).toBeLessThanOrEqual(86_400_000);
+  redis.disconnect();
+  await flushPrefix(testRedisUrl(), keyPrefix);
 });
 
 it('starts Prometheus and Grafana only when asked, with the rules and the dashboard, and without a login that changes', () => {

@@ -23,7 +23,9 @@ async function load(profiles: string, environment: Record<string, string> = {}):
   return JSON.parse(stdout) as Project;
 }
 
-const ALWAYS = ['admin-api', 'gateway', 'load-balancer', 'nats', 'redis', 'trainer-coordinator', 'worker'];
+const ALWAYS = ['admin-api', 'console', 'gateway', 'load-balancer', 'nats', 'redis', 'trainer-coordinator', 'worker'];
+/** Services that are no users of NATS and Redis of their own. */
+const WITHOUT_USER = new Set(['console', 'nats', 'redis']);
 
 it.each([
   ['', []],
@@ -43,7 +45,7 @@ it.each([
 
 it('gives each service its own user, and the passwords of all only to the servers', async () => {
   const { services } = await load('cluster,engines,monitoring,trainer');
-  for (const name of [...ALWAYS, 'trainer'].filter((one) => one !== 'nats' && one !== 'redis')) {
+  for (const name of [...ALWAYS, 'trainer'].filter((one) => !WITHOUT_USER.has(one))) {
     const { NATS_USER, NATS_INBOX_PREFIX, REDIS_URL } = services[name]!.environment!;
     expect({ NATS_USER, NATS_INBOX_PREFIX }).toEqual({ NATS_USER: name, NATS_INBOX_PREFIX: `_INBOX.${name}` });
     if (name !== 'trainer') expect(REDIS_URL).toMatch(new RegExp(`^redis://${name}:\\w+@redis:6379$`));
