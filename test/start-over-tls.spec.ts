@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, startNats, startRedis, TEST_CERTIFICATE, TEST_KEY } from '@broomwagon/testing';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, expect, inject, it } from 'vitest';
 
 const folder = mkdtempSync(join(tmpdir(), 'broomwagon-start-tls-'));
 const certificate = join(folder, 'server.crt');
@@ -13,7 +13,7 @@ writeFileSync(certificate, TEST_CERTIFICATE);
 writeFileSync(key, TEST_KEY);
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it('npm start trains on a NATS and a Redis that only speak TLS', async () => {
+it.skipIf(!inject('redisHasTls'))('npm start trains on a NATS and a Redis that only speak TLS', async () => {
   const tlsPort = await freePort();
   const redisLines = [`tls-port ${tlsPort}`, `tls-cert-file "${certificate}"`, `tls-key-file "${key}"`];
   const [nats, redis] = await Promise.all([

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { checkRedisAccess, connectRedis, FunctionRunner, WorkerStore } from '@broomwagon/state';
 import { RedisSentinels, TEST_CERTIFICATE, TEST_KEY, testPool } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 
 const { pool: prefix } = testPool();
 const DEADLINE_MS = 30_000;
@@ -30,7 +30,7 @@ async function expectToFollow(
   }
 }
 
-describe('Sentinels with TLS and passwords', () => {
+describe.skipIf(!inject('redisHasTls'))('Sentinels with TLS and passwords', () => {
   const ca = TEST_CERTIFICATE;
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-sentinels-'));
   const tls = { certificate: join(folder, 'server.crt'), key: join(folder, 'server.key') };

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import {
   Credentials,
   freePort,
+  redisHasTls,
   type ServerHandle,
   startNats,
   startRedis,
@@ -12,12 +13,12 @@ import {
 } from '@broomwagon/testing';
 import type { NatsConfig } from '../../libs/messaging/src/connection';
 
-/** NATS and Redis with the users of deploy/nats and deploy/redis, and TLS. */
+/** NATS and Redis with the users of deploy/nats and deploy/redis, and TLS; a Redis that was built without it has none. */
 export class RestrictedServers {
   private constructor(
     readonly nats: ServerHandle,
     readonly redis: ServerHandle,
-    private readonly redisTlsPort: number,
+    private readonly redisTlsPort: number | undefined,
     private readonly folder: string,
   ) {}
 
@@ -26,7 +27,15 @@ export class RestrictedServers {
     const [certificate, key] = [join(folder, 'server.crt'), join(folder, 'server.key')];
     writeFileSync(certificate, TEST_CERTIFICATE);
     writeFileSync(key, TEST_KEY);
-    const [redisTlsPort, credentials] = await Promise.all([freePort(), Credentials.make()]);
+    const [hasTls, port, credentials] = await Promise.all([redisHasTls(), freePort(), Credentials.make()]);
+    const redisTlsPort = hasTls ? port : undefined;
+    const tlsLines = [
+      `tls-port ${port}`,
+      `tls-cert-file ${certificate}`,
+      `tls-key-file ${key}`,
+      `tls-ca-cert-file ${certificate}`,
+      'tls-auth-clients no',
+    ];
     const [nats, redis] = await Promise.all([
       startNats({
         credentials,
@@ -35,13 +44,7 @@ export class RestrictedServers {
       }),
       startRedis({
         credentials,
-        configuration: [
-          `tls-port ${redisTlsPort}`,
-          `tls-cert-file ${certificate}`,
-          `tls-key-file ${key}`,
-          `tls-ca-cert-file ${certificate}`,
-          'tls-auth-clients no',
-        ].join('\n'),
+        configuration: hasTls ? tlsLines.join('\n') : undefined,
       }),
     ]);
     return new RestrictedServers(nats, redis, redisTlsPort, folder);
@@ -56,14 +59,11 @@ export class RestrictedServers {
   /** Settings of a service or a command line, with the users of NATS and Redis of that name. */
   getEnvironment(user: string): Record<string, string> {
     const ca = join(this.folder, 'server.crt');
-    const { REDIS_URL } = this.redis.getSettings(user);
-    return {
-      ...this.nats.getSettings(user),
-      NATS_URL: `tls://localhost:${this.nats.port}`,
-      NATS_TLS_CA: ca,
-      REDIS_URL: REDIS_URL?.replace(/^redis:(.*@).*/, `rediss:$1localhost:${this.redisTlsPort}`) ?? '',
-      REDIS_TLS_CA: ca,
-    };
+    const plainUrl = this.redis.getSettings(user)['REDIS_URL'] ?? '';
+    const nats = { ...this.nats.getSettings(user), NATS_URL: `tls://localhost:${this.nats.port}`, NATS_TLS_CA: ca };
+    if (this.redisTlsPort === undefined) return { ...nats, REDIS_URL: plainUrl };
+    const url = plainUrl.replace(/^redis:(.*@).*/, `rediss:$1localhost:${this.redisTlsPort}`);
+    return { ...nats, REDIS_URL: url, REDIS_TLS_CA: ca };
   }
 
   /** The address of Redis without TLS for a user. */

@@ -9,7 +9,7 @@ import {
   TEST_KEY,
   type ServerHandle,
 } from '@broomwagon/testing';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { connectRedis, type RedisConnectionOptions } from './redis';
 import { checkRedisAccess } from './redis-access';
 
@@ -42,7 +42,7 @@ function tlsLines(tlsPort: number, clients: 'yes' | 'no', ...more: string[]): st
   ].join('\n');
 }
 
-describe('Redis with TLS', () => {
+describe.skipIf(!inject('redisHasTls'))('Redis with TLS', () => {
   const servers: ServerHandle[] = [];
   const ports = { open: 0, strict: 0 };
   let plainPort: number;

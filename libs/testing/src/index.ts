@@ -24,6 +24,7 @@ export { type RedisHistory, SET_BACK_KINDS, type SetBackKind, startSetBackRedis 
 export { type ClusterSize, RedisCluster } from './servers/redis-cluster';
 export { RedisSentinels } from './servers/redis-sentinels';
 export { type RedisOptions, startRedis } from './servers/redis-server';
+export { redisHasTls } from './servers/redis-tls';
 export type { ServerHandle, ServerOptions } from './servers/server-handle';
 export { provideServices, type Services, type ServicesOptions } from './services';
 export { flushPrefix, secondDatabaseUrl, type TestPool, testNatsUrl, testPool, testRedisUrl } from './test-pool';

@@ -10,6 +10,8 @@ declare module 'vitest' {
     seed: number;
     /** Factor by which properties have more runs than in `npm test`. `TEST_RUNS_FACTOR`. */
     runsFactor: number;
+    /** Whether Redis speaks TLS. The Valkey of the Python package index does not. */
+    redisHasTls: boolean;
   }
 }
 
@@ -22,14 +24,19 @@ declare module 'vitest' {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   project.provide('seed', Number(process.env['TEST_SEED'] ?? 0));
   project.provide('runsFactor', Number(process.env['TEST_RUNS_FACTOR'] ?? 1));
+  project.provide('redisHasTls', false);
   if (process.env['TEST_TIER'] === 'unit') return () => Promise.resolve();
-  const [{ provideServices }, { makeForeignStream }] = await Promise.all([
+  const [{ provideServices }, { makeForeignStream }, { redisHasTls }] = await Promise.all([
     import('./services'),
     import('./foreign-stream'),
+    import('./servers/redis-tls'),
   ]);
   const say = (line: string) => process.stderr.write(`${line}\n`);
   const services = await provideServices({ forTests: true, say });
   say(`Node ${process.version}\n${services.nats.description}\n${services.redis.description}`);
+  const hasTls = await redisHasTls();
+  project.provide('redisHasTls', hasTls);
+  if (!hasTls) say('Tests of TLS with Redis are skipped: this Redis was built without TLS');
   if (process.env['TEST_FOREIGN_STREAM'] !== undefined) await makeForeignStream(services.nats.url);
   process.env['TEST_NATS_URL'] = services.nats.url;
   process.env['TEST_REDIS_URL'] = services.redis.url;
