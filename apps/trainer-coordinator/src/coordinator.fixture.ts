@@ -97,15 +97,19 @@ export class CoordinatorFixture {
     return this.runner.rootKey(this.pool);
   }
 
-  /** Value of a metric for this pool, summed over the replicas; with `label`, only of lines that contain it. */
+  /**
+   * Value of a metric for this pool, summed over the replicas; with `label`, only of lines that contain the label.
+   * @throws Error if the metric has no label `pool`
+   */
   async metric(name: string, label = ''): Promise<number> {
     const pages = this.services.map(async ({ httpPort }) =>
       (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text(),
     );
     const lines = (await Promise.all(pages)).join('\n').split('\n');
-    const own = lines.filter(
-      (line) => line.startsWith(`${name}{`) && line.includes(`pool="${this.pool}"`) && line.includes(label),
-    );
+    const named = lines.filter((line) => line.startsWith(`${name}{`));
+    if (named.length > 0 && !named.some((line) => line.includes('pool="')))
+      throw new Error(`${name} has no label pool`);
+    const own = named.filter((line) => line.includes(`pool="${this.pool}"`) && line.includes(label));
     return own.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
   }
 
