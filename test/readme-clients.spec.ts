@@ -1,7 +1,7 @@
 import type { EngineDialect } from '@broomwagon/contracts';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { readmeSetting } from './clients/readme';
+import { readmeLines, readmeSetting } from './clients/readme';
 import { Gateway, post, type Reply } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 
@@ -12,7 +12,7 @@ let bench: ServiceBench;
 let gateway: Gateway;
 
 beforeAll(async () => {
-  bench = await ServiceBench.open({}, 8);
+  bench = await ServiceBench.open({}, 12);
 });
 afterAll(() => bench?.close());
 afterEach(async () => {
@@ -20,10 +20,13 @@ afterEach(async () => {
   await bench.end();
 });
 
-/** A gateway in front of one engine that has the model `my-model`, as in README.md. */
-async function start(dialect: EngineDialect): Promise<void> {
+/**
+ * A gateway in front of one engine that has the model `my-model`, as in README.md.
+ * @param isRegistered false: the client registers the engine
+ */
+async function start(dialect: EngineDialect, isRegistered = true): Promise<void> {
   await bench.begin(() => 8_000, 20, dialect, { model: 'my-model' });
-  await bench.register({ model: 'my-model', dialect });
+  if (isRegistered) await bench.register({ model: 'my-model', dialect });
   gateway = await Gateway.start(bench.prefix, bench.pool);
 }
 
@@ -149,4 +152,91 @@ it('an OpenAI agent chats, also as a stream', async () => {
     text += chunk.choices[0]?.delta.content ?? '';
   }
   expect(text.length).toBeGreaterThan(0);
+});
+
+const listSessions = async () => (await bench.client.call(bench.pool, 'lb.sessions', {})).sessions;
+
+it('vime registers its engine, generates, aborts until nothing runs, and removes the engine', async () => {
+  await start('vllm', false);
+  const router = `http://${setting('vime', /--vllm-router-ip/)}:${setting('vime', /--vllm-router-port/)}`;
+  const { url } = bench.engine;
+  expect((await post(`${router}/workers`, { url, worker_type: 'regular' })).status).toBe(202);
+  await expectTokens(router, { model: 'my-model' });
+  // With this policy vime sends the session of a sample.
+  expect(setting('vime', /--router-policy/)).toBe('consistent_hash');
+  expect(await listSessions()).toMatchObject([{ sessionId: 'trajectory' }]);
+  const sampling = { max_tokens: 8_000, temperature: 1, top_p: 1, top_k: -1, logprobs: 1, skip_special_tokens: false };
+  const long = { model: 'my-model', token_ids: PROMPT, sampling_params: sampling };
+  const running = post(`${router}/inference/v1/generate`, long, { 'x-session-id': 'trajectory' });
+  await bench.running(1);
+  const { workers } = (await (await fetch(`${router}/workers`)).json()) as { workers: { url: string }[] };
+  for (const worker of workers) expect((await post(`${worker.url}/abort_requests`, {})).status).toBe(200);
+  expect((await running).body.choices[0].finish_reason).toBe('abort');
+  const load = async () => {
+    const answer = await fetch(`${workers[0]!.url}/load?include_inflight=true&inflight_limit=100`);
+    return ((await answer.json()) as { server_load: number }).server_load;
+  };
+  await expect.poll(load).toBe(0);
+  expect((await fetch(`${router}/workers/${encodeURIComponent(url)}`, { method: 'DELETE' })).status).toBe(202);
+  await expect.poll(async () => (await bench.client.call(bench.pool, 'server.list', {})).servers).toEqual([]);
+});
+
+/** A turn of NeMo Gym: a chat with token ids, then the ids of its prompt, in the session of its header. */
+async function playNemoGym(base: string, headers: Record<string, string>, more: object = {}): Promise<void> {
+  const chat = { model: 'my-model', messages: [{ role: 'user', content: 'What is 1 + 1?' }] };
+  const asked = { logprobs: true, top_logprobs: 0, return_tokens_as_token_ids: true, return_token_ids: true };
+  const { status, body } = await post(
+    `${base}/chat/completions`,
+    { ...chat, ...asked, max_tokens: TOKENS, ...more },
+    { 'x-session-id': 'trajectory', ...headers },
+  );
+  expect([status, body.choices[0].token_ids.length]).toEqual([200, TOKENS]);
+  const content = body.choices[0].logprobs.content as { token: string; logprob: number }[];
+  expect(content.map(({ token }) => token)).toEqual(body.choices[0].token_ids.map((id: number) => `token_id:${id}`));
+  const tokenized = await post(`${base.replace(/\/v1$/, '')}/tokenize`, chat, headers);
+  expect(tokenized.body.tokens).toEqual(body.prompt_token_ids);
+  expect(await listSessions()).toMatchObject([{ sessionId: 'trajectory' }]);
+}
+
+it('NeMo RL registers its engine at router_url, and NeMo Gym chats in sessions there', async () => {
+  await start('vllm', false);
+  const router = setting('NeMo RL', /env\.nemo_gym\.router_url/);
+  expect((await fetch(`${router}/readiness`)).status).toBe(503);
+  expect((await post(`${router}/workers`, { url: `${bench.engine.url}/v1` })).status).toBe(202);
+  await expect.poll(async () => (await fetch(`${router}/readiness`)).status).toBe(200);
+  // For the policy cache_aware of vllm-router, NeMo RL also has the session sent in the body.
+  await playNemoGym(`${router}/v1`, {}, { session_params: { session_id: 'trajectory' } });
+});
+
+it('NeMo Gym chats in sessions at its policy_base_url', async () => {
+  await start('vllm');
+  const authorization = `Bearer ${setting('NeMo Gym', /policy_api_key:/)}`;
+  expect(setting('NeMo Gym', /policy_model_name:/)).toBe('my-model');
+  await playNemoGym(setting('NeMo Gym', /policy_base_url:/), { authorization });
+});
+
+it('a client of ThunderAgent runs two turns of a program, and releases the program', async () => {
+  await start('vllm');
+  const [, name, value] = /config patch (\w+)=(\w+)$/m.exec(readmeLines('ThunderAgent').join('\n'))!;
+  await bench.client.call(bench.pool, 'pool.configure', { [name!]: value });
+  const client = new OpenAI({
+    baseURL: setting('ThunderAgent', /export OPENAI_BASE_URL/),
+    apiKey: setting('ThunderAgent', /export OPENAI_API_KEY/),
+    maxRetries: 0,
+  });
+  const router = setting('ThunderAgent', /export ROUTER_URL/);
+  const chat = { model: 'my-model', messages: [{ role: 'user' as const, content: 'Fix it.' }], max_tokens: TOKENS };
+  // The package for Python sends `extra_body` so.
+  const program = { program_id: 'hle:1:a', job_id: 'hle:1:a', is_last_step: false };
+  for (let turn = 0; turn < 2; turn++) {
+    const answer = await client.chat.completions.create({ ...chat, ...program });
+    expect(answer.usage?.completion_tokens).toBe(TOKENS);
+  }
+  const programs = async () => (await (await fetch(`${router}/programs`)).json()) as Record<string, object>;
+  await expect
+    .poll(programs)
+    .toMatchObject({ 'hle:1:a': { backend: bench.engine.url, status: 'acting', state: 'active' } });
+  const released = await post(`${router}/programs/release`, { program_id: 'hle:1:a' });
+  expect([released.status, released.body]).toEqual([200, { program_id: 'hle:1:a', released: true }]);
+  expect(await programs()).toEqual({});
 });

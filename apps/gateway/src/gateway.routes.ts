@@ -3,6 +3,7 @@ import { AboutRoutes } from './about/about-routes';
 import { ControlRoutes } from './control/control-routes';
 import { ChatRoutes } from './dialects/chat/chat-routes';
 import { MessagesRoutes } from './dialects/messages/messages-routes';
+import { ProgramsRoutes } from './dialects/programs/programs-routes';
 import { ResponsesRoutes } from './dialects/responses/responses-routes';
 import { SglangControl } from './dialects/sglang/sglang-control';
 import { SglangGenerate } from './dialects/sglang/sglang-generate';
@@ -21,6 +22,7 @@ const SOURCES: Type<RouteSource>[] = [
   SglangControl,
   VllmRoutes,
   SkyRlRoutes,
+  ProgramsRoutes,
   ChatRoutes,
   MessagesRoutes,
   ResponsesRoutes,

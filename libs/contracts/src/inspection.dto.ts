@@ -233,6 +233,8 @@ export interface SessionStatus {
   parentSessionId?: string;
   /** True while its context counts on no server; its next turn is admitted again. */
   paused?: boolean;
+  /** True while it is paused and its next turn waits to be admitted. */
+  waiting?: boolean;
 }
 export interface ListSessionsReply extends PageReply {
   /** The sessions of the page, unordered. */

@@ -110,6 +110,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
       'lb.acquire-many',
       'lb.finish-session',
       'lb.release-many',
+      'lb.sessions',
       'lb.transfer',
       'pool.pause',
       'pool.resume',

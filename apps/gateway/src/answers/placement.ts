@@ -12,7 +12,7 @@ const PARENT_HEADER = 'x-broomwagon-parent-session';
 const SESSION_HEADERS = ['x-session-id', 'x-smg-routing-key'];
 
 /**
- * Session, its parent, group, priority and weight gates of a request, from its headers.
+ * Session, its parent, group, priority and weight gates of a request, from its headers and body.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function parsePlacement(
@@ -22,10 +22,12 @@ export function parsePlacement(
 ): Omit<LeaseRequest, 'requestId'> {
   const job = readHeaderText(headers, 'x-broomwagon-job');
   const group = readHeaderText(headers, 'x-broomwagon-group');
-  const parent = readHeaderText(headers, PARENT_HEADER);
   return {
     sessionId: parseSession(headers, caller, bodySession),
-    parentSessionId: parent === undefined || parent === '' ? undefined : checkedSession(parent, PARENT_HEADER),
+    parentSessionId: readOneSession([
+      [PARENT_HEADER, readHeaderText(headers, PARENT_HEADER)],
+      ['parent_session_id', caller.parentSessionId ?? undefined],
+    ]),
     // Groups of two jobs may have one name, and share a pool.
     groupId: group === undefined ? undefined : `${idPart(job ?? '')}/${idPart(group)}`,
     priority: readHeaderInteger(headers, 'x-broomwagon-priority'),
@@ -46,11 +48,15 @@ export function namesSession(headers: IncomingHttpHeaders, caller: Caller, bodyS
  * sessions must be equal: otherwise the turn could be recorded in the wrong session.
  */
 export function parseSession(headers: IncomingHttpHeaders, caller: Caller, bodySession: unknown): string | undefined {
-  const given: [string, unknown][] = [
+  return readOneSession([
     ['session', caller.sessionId],
     ...SESSION_HEADERS.map((name): [string, unknown] => [name, readHeaderText(headers, name)]),
     ['session_id', bodySession],
-  ];
+  ]);
+}
+
+/** Session that all of the given fields name. @throws BroomwagonError VALIDATION_FAILED */
+function readOneSession(given: [field: string, value: unknown][]): string | undefined {
   let session: string | undefined;
   for (const [field, value] of given) {
     if (value === undefined || value === '') continue;

@@ -8,7 +8,7 @@ import { inEngine, inject } from '../../../../lab/engine-simulator/src/test-engi
 import { Gateway } from '../../../../test/system/gateway';
 import { useGateway } from '../../../../test/system/gateway-bench';
 
-const system = useGateway(10, { speed: 20, registered: 'none', gateway: { listedWorkers: 'engines' } });
+const system = useGateway(11, { speed: 20, registered: 'none', gateway: { listedWorkers: 'engines' } });
 let { bench, gateway } = system;
 beforeEach(() => {
   ({ bench, gateway } = system);
@@ -118,6 +118,18 @@ it('holds the lease of an aborted response until the engine has answered the abo
     if (leases === 0) break;
   }
   expect(await inEngine(bench.engine.url)).toBe(0);
+});
+
+it('answers the registration of an engine only after the engine has answered its health route', async () => {
+  const { url } = bench.engine;
+  await inject(url, { kind: 'unhealthy' });
+  const refused = await gateway.post('/workers', { url });
+  expect([refused.status, refused.body.error.type]).toEqual([502, 'ENGINE_ERROR']);
+  expect(await servers()).toEqual([]);
+  await inject(url, { kind: 'none' });
+  expect((await gateway.post('/workers', { url })).status).toBe(202);
+  const answer = await gateway.post('/generate', { input_ids: [1], sampling_params: { max_new_tokens: 3 } });
+  expect(answer.body.output_ids).toHaveLength(3);
 });
 
 it('refuses an address that is no engine, and changes by a client', async () => {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, invalidField, isBroomwagonError } from '@broomwagon/contracts';
-import { EngineAccess, normalizeBaseUrl, readRegistration } from '@broomwagon/engines';
+import { createEngineAdapter, EngineAccess, normalizeBaseUrl, readRegistration } from '@broomwagon/engines';
 import { ControlPlane } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { poolServers } from './pool-servers';
@@ -18,12 +18,18 @@ export class WorkerRegistry {
   }
 
   /**
-   * Registers the engine that answers at `url`.
-   * @throws BroomwagonError VALIDATION_FAILED, ENGINE_UNAVAILABLE, ENGINE_PROTOCOL, and the errors of `server.register`
+   * Registers the engine at `url` after the engine has described itself and answered its health route: trainers send
+   * requests as soon as they have the answer. As for load-balancer, a refusal is an answer.
+   * @throws BroomwagonError VALIDATION_FAILED, ENGINE_UNREACHABLE, ENGINE_PROTOCOL, ENGINE_ERROR, and the errors of
+   *   `server.register`
    */
   async register(url: unknown): Promise<{ serverId: string; endpoint: string }> {
-    const apiKey = this.config.findEngineKey(this.config.pool);
-    const registration = await readRegistration(toBaseUrl(url), { apiKey, access: this.access });
+    const options = { apiKey: this.config.findEngineKey(this.config.pool), access: this.access };
+    const registration = await readRegistration(toBaseUrl(url), options);
+    const adapter = createEngineAdapter(registration.dialect, registration.endpoint, options);
+    await adapter.health().catch((error: unknown) => {
+      if (!isBroomwagonError(error, 'ENGINE_REJECTED')) throw error;
+    });
     const maxInflight = this.config.engineMaxInflight;
     await this.controlPlane.call('server.register', { ...registration, maxInflight });
     return registration;

@@ -113,7 +113,8 @@ export class DataPlane {
     // Node discards a body that is not read: a body without a key costs neither memory nor a parse.
     const isRead = maxBodyBytes > 0 && !isPublic && request.method !== 'GET';
     const read = isRead ? await readObject(request, maxBodyBytes, path) : undefined;
-    const { object: body = {}, bytes = Buffer.alloc(0), digest = () => '' } = read ?? {};
+    const { object: body = {}, parent, bytes = Buffer.alloc(0), digest = () => '' } = read ?? {};
+    caller.parentSessionId = parent;
     try {
       await route.answer({ request, response, pathId, caller, body, bytes, digest });
     } catch (error) {

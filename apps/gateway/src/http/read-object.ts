@@ -2,16 +2,21 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { parseBody } from './parse-body';
+import { takeSession } from './session-fields';
 
 /**
- * The body as a JSON object; the field with which clients of ThunderAgent send their session is renamed.
+ * The body as a JSON object, with its session in `session_id`, and without `parent_session_id`, which is `parent`.
  * @param route part of the digest: an equal body to another route is another request
- * @throws BroomwagonError PAYLOAD_TOO_LARGE, MALFORMED_JSON
+ * @throws BroomwagonError PAYLOAD_TOO_LARGE, MALFORMED_JSON, VALIDATION_FAILED
  */
 export async function readObject(request: IncomingMessage, maxBytes: number, route: string) {
   const bytes = await readBytes(request, maxBytes);
+  const object = takeSession(parse(bytes));
+  const { parent_session_id: parent } = object;
+  if (parent !== undefined) delete object.parent_session_id;
   return {
-    object: takeProgram(parse(bytes)),
+    object,
+    parent,
     bytes,
     digest: () => createHash('sha256').update(`${route}\n`).update(bytes).digest('hex'),
   };
@@ -49,12 +54,4 @@ function parse(bytes: Buffer): Record<string, unknown> {
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   throw new BroomwagonError('MALFORMED_JSON', 'The body is not a JSON object');
-}
-
-function takeProgram(body: Record<string, unknown>): Record<string, unknown> {
-  if (body.program_id === undefined) return body;
-  const { program_id: program } = body;
-  delete body.program_id;
-  body.session_id ??= program;
-  return body;
 }

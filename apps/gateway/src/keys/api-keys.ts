@@ -22,6 +22,8 @@ export interface Caller {
   sessionId?: string;
   /** Whether the session is in the path. */
   isPathSession?: boolean;
+  /** Field `parent_session_id` of the body, unchecked: the session that has started the session of the request. */
+  parentSessionId?: unknown;
 }
 
 /** Checks the keys of clients: tokens of the credential store with any role except `viewer`. */

@@ -5677,6 +5677,9 @@ class SessionStatus(TypedDict):
     paused: NotRequired[bool]
     """True while its context counts on no server; its next turn is admitted again."""
 
+    waiting: NotRequired[bool]
+    """True while it is paused and its next turn waits to be admitted."""
+
 
 class SetLogLevelRequest(TypedDict):
     """`service.log-level`: sets the level of the logs of running services. Each named replica replies."""

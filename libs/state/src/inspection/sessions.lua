@@ -16,6 +16,7 @@ return function(tx, args)
         serverEpoch = is_bound and binding.epoch or nil, leases = binding.leases, dpRank = binding.dpRank,
         contextTokens = binding.context, parentSessionId = binding.parent ~= '' and binding.parent or nil,
         paused = binding.context and not BindingRecord.is_resident(binding) or nil,
+        waiting = binding.state == BindingRecord.WAITING or nil,
       })
     end
   end

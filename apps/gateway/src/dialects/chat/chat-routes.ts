@@ -12,7 +12,7 @@ import { UNCONTINUED } from '../vllm/vllm-sampling';
 /** Fields that the engine answers with values of one call. On SGLang, `input_ids` replaces the rendered messages. */
 const PASSED = ['input_ids', 'return_meta_info', 'return_prompt_text', 'return_prompt_token_ids'];
 const KNOWN = knownFields(
-  [...declaredFields('/v1/chat/completions'), ...UNCONTINUED, 'program_id', ...OPENAI_FIELDS],
+  [...declaredFields('/v1/chat/completions'), ...UNCONTINUED, ...OPENAI_FIELDS],
   [...PASSED_SAMPLING, ...PASSED],
 );
 

@@ -9,7 +9,7 @@ const PASSED = [
   'return_flat_raw_top_logprobs_b64', 'return_entropy', 'return_prompt_token_ids', 'return_bytes', 'background',
   'return_indexer_topk',
 ];
-const KNOWN = knownFields([...declaredFields('/generate'), 'program_id'], PASSED);
+const KNOWN = knownFields(declaredFields('/generate'), PASSED);
 const KNOWN_SAMPLING = knownFields(SAMPLING_FIELDS.sglang!);
 
 /** The field because of which a request of `/generate` is passed on; undefined: the gateway reads the request. */

@@ -21,8 +21,8 @@ export const OPENAI_FIELDS = [
   'verbosity',
 ];
 
-/** Fields of older releases, and of callers of this gateway. */
-const OTHER_FIELDS = [...UNCONTINUED, 'program_id', ...OPENAI_FIELDS];
+/** Fields of older releases. */
+const OTHER_FIELDS = [...UNCONTINUED, ...OPENAI_FIELDS];
 const KNOWN = knownFields(
   [...declaredFields('/v1/completions'), ...OTHER_FIELDS],
   [...PASSED_SAMPLING, 'suffix', 'prompt_embeds'],

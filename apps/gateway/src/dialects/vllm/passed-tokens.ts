@@ -10,7 +10,7 @@ import { SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 const READ = knownFields(
   [
     'request_id', 'token_ids', 'sampling_params', 'stream', 'stream_options', 'session_id', 'model', 'priority',
-    'cache_salt', 'kv_transfer_params', 'return_routed_experts', 'routed_experts_start_len', 'program_id',
+    'cache_salt', 'kv_transfer_params', 'return_routed_experts', 'routed_experts_start_len',
   ],
   // The default of these fields means the same as their absence.
   ['return_token_ids', 'features', 'content_parts'],

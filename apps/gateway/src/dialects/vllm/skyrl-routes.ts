@@ -3,8 +3,7 @@ import { ControlPlane } from '@broomwagon/generation';
 import { poolServers } from '../../fleet/pool-servers';
 import type { Format } from '../../answers/format';
 import { GenerationResponder } from '../../answers/generation-responder';
-import { checkedSession } from '../../answers/placement';
-import { boundSession } from '../../core/bound-session';
+import { finishSession } from '../../answers/finish-session';
 import { SessionSampling } from '../../answers/session-sampling';
 import type { Exchange, Routes } from '../../http/route';
 import { sendJson } from '../../http/send-json';
@@ -20,7 +19,7 @@ const withExperts: Format['chunk'] = (generation, from) => {
   return { ...reply, choices };
 };
 
-/** Routes that the router of SkyRL has besides the routes of vLLM, and routes of ThunderAgent. */
+/** Routes that the router of SkyRL has besides the routes of vLLM. */
 @Injectable()
 export class SkyRlRoutes {
   readonly routes: Routes = {
@@ -28,7 +27,6 @@ export class SkyRlRoutes {
       answer: (exchange) => this.sessions.answer(exchange, TOKENS_SAMPLING, (one) => this.generate(one)),
     },
     'POST /finish_session': { answer: (exchange) => this.finish(exchange) },
-    'POST /programs/release': { answer: (exchange) => this.finish(exchange) },
     'GET /servers': { answer: (exchange) => this.servers(exchange) },
   };
 
@@ -57,9 +55,7 @@ export class SkyRlRoutes {
   private async finish({ request, response, caller, body }: Exchange): Promise<void> {
     const { searchParams } = new URL(request.url!, 'http://gateway');
     const named = searchParams.get('session_id') ?? body.session_id ?? caller.sessionId;
-    const sessionId = checkedSession(named, 'session_id');
-    const bound = { sessionId: boundSession(sessionId, caller.tokenId) };
-    const { finished } = await this.controlPlane.call('lb.finish-session', bound);
+    const { finished } = await finishSession(this.controlPlane, caller, named, 'session_id');
     sendJson(response, 200, { status: 'ok', finished });
   }
 

@@ -31,6 +31,7 @@ export class VllmRoutes {
       answer: (exchange) => this.sessions.answer(exchange, {}, (one) => this.complete(one)),
     },
     'POST /abort_requests': { answer: (exchange) => this.abort(exchange) },
+    'GET /load': { answer: (exchange) => this.load(exchange) },
     'GET /v1/models': { answer: (exchange) => this.models(exchange) },
     'GET /v1/models/{id}': { idMayHaveSlashes: true, answer: (exchange) => this.model(exchange) },
   };
@@ -61,9 +62,12 @@ export class VllmRoutes {
     return this.responder.respond(exchange, request, new CompletionFormat(request.id, request.shape));
   }
 
-  /** Aborts requests by id; an empty list means all requests. The answer does not show whether the requests exist. */
+  /**
+   * Aborts requests by id; no list, or an empty list, means all requests, as in vLLM. The answer does not show whether
+   * the requests exist.
+   */
   private abort({ response, caller, body }: Exchange): void {
-    const { request_ids: ids } = body;
+    const ids = body.request_ids ?? [];
     if (!Array.isArray(ids) || ids.length > MAX_ABORTED_IDS || !ids.every((id) => typeof id === 'string')) {
       throw invalidField('request_ids', `must be a list of at most ${MAX_ABORTED_IDS} texts`);
     }
@@ -72,6 +76,12 @@ export class VllmRoutes {
     const names = ids.flatMap((id: string) => [id, ...(ENGINE_NAME.exec(id)?.slice(1) ?? [])]);
     for (const id of names) this.aborts.abort({ id, tokenId });
     sendJson(response, 200, {});
+  }
+
+  /** Requests of the whole pool, as the one number that vLLM reports. */
+  private async load({ response }: Exchange): Promise<void> {
+    const { leases, waiters } = await this.controlPlane.call('lb.status', {});
+    sendJson(response, 200, { server_load: leases + waiters });
   }
 
   private async models({ response }: Exchange): Promise<void> {
