@@ -57,6 +57,11 @@ export class LoadBalancerMetrics {
     'Resets of prefix caches after new weights by outcome: reset, or failed (server not used; check the engine)',
     ['pool', 'outcome'],
   );
+  readonly sessionCloses = this.metrics.counter(
+    'session_closes_total',
+    'Ended sessions that engines were asked to close, by outcome: closed, or failed (repeated after 30 s)',
+    ['pool', 'outcome'],
+  );
   readonly unknownWeights = this.metrics.readGauge(
     'servers_with_unknown_weights',
     'Servers that take no leases until their weight version is reported; above 0: see weights.status',

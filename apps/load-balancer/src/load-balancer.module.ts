@@ -21,6 +21,7 @@ import { ProbeService } from './servers/probe.service';
 import { ServerGauges } from './servers/server-gauges';
 import { ServerController } from './servers/server.controller';
 import { ServersService } from './servers/servers.service';
+import { SessionClosesService } from './servers/session-closes.service';
 import { SleepingProbes } from './servers/sleeping-probes';
 import { SessionOutlookService } from './upkeep/session-outlook.service';
 import { SweepService } from './upkeep/sweep.service';
@@ -56,6 +57,7 @@ import { WorkerController } from './workers/worker.controller';
     ServersService,
     SleepingProbes,
     SweepService,
+    SessionClosesService,
     SessionOutlookService,
     EngineRecordsService,
     ProbeService,

@@ -154,6 +154,24 @@ describe.each(['vllm', 'sglang'] as const)('%s adapter and engine', (dialect) =>
     await expect.poll(() => inEngine(simulator.url)).toBe(0);
   });
 
+  it('close sessions on an engine whose cache counts them, and nowhere else', async () => {
+    const keeping = await startEngine(dialect, { sessionCache: true });
+    const counts = dialect === 'sglang';
+    for (const { url, closes } of [
+      { url: keeping.url, closes: counts },
+      { url: simulator.url, closes: false },
+    ]) {
+      const { adapter, capabilities } = await detectEngine(url);
+      expect(capabilities.sessionClose ?? false).toBe(closes);
+      for (const sessionId of ['a', 'b']) await adapter.generate(attempt(text, { sessionId, maxTokens: 2 }));
+      expect((await fetchState(url)).sessions).toEqual({ open: closes ? ['a', 'b'] : [], closed: 0 });
+      if (!counts) await expect(adapter.closeSession('a')).rejects.toMatchObject({ code: 'ENGINE_REJECTED' });
+      else for (let repeat = 0; repeat < 2; repeat++) await adapter.closeSession('a');
+      expect((await fetchState(url)).sessions).toEqual({ open: closes ? ['b'] : [], closed: closes ? 1 : 0 });
+    }
+    await keeping.close();
+  });
+
   it('pause with requests ended or kept, queue new requests meanwhile, and resume', async () => {
     const adapter = createEngineAdapter(dialect, simulator.url);
     const end = new AbortController();

@@ -29,6 +29,7 @@ interface CommandLine {
   sglangStream: 'cumulative' | 'incremental';
   streamInterval: number;
   noise: boolean;
+  sessionCache: boolean;
   zoo: string[];
 }
 
@@ -90,6 +91,7 @@ export function readOptions(argv: string[]): SimulatorOptions {
       1,
     )
     .option('--noise', 'tokens are random numbers that depend on the seed only, not on prompt and sample', false)
+    .option('--session-cache', 'SGLang counts the sessions that use its prefix cache, until they are closed', false)
     .option('--zoo <names>', 'behaviours of real engines, separated by commas: see docs/engines.md', zooList, [])
     .addHelpText(
       'after',
@@ -119,6 +121,7 @@ export function readOptions(argv: string[]): SimulatorOptions {
       cumulative: line.sglangStream === 'cumulative',
       streamInterval: line.streamInterval,
       noise: line.noise,
+      sessionCache: line.sessionCache,
       zoo: line.zoo,
       lockstep: line.lockstep,
       ...(line.kvStoreBytesPerSecond !== undefined && {

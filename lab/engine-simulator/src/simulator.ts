@@ -46,6 +46,8 @@ export interface SimulatorOptions {
   kvStore?: KvStoreOptions;
   /** Behaviours of real engines, by their names in the zoo; default: none. */
   zoo?: readonly string[];
+  /** SGLang: whether the prefix cache counts the sessions that use its prompts, and closed sessions release them. */
+  sessionCache?: boolean;
   /** Number of processes that each engine reports; default 1. */
   ranks?: number;
 }

@@ -41,6 +41,8 @@ export interface SimulatorState {
   requests: { received: number; stop: number; length: number; abort: number };
   table: RequestRow[];
   controls: { path: string; body: Record<string, unknown> }[];
+  /** Sessions that use the prefix cache, and the number of sessions that were closed. */
+  sessions: { open: string[]; closed: number };
   /** Number of requests that the fault `late` holds back. */
   late: number;
 }

@@ -3,7 +3,7 @@ import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
 import { LIMITS } from './limits';
 import { MAX_COMPOSED_ID_BYTES } from './ids';
 import { IsAttempt, IsCorrelationId, IsCounter, IsEpoch, IsId, IsLabels, IsList, IsWithin, IsWorkerId } from './rules';
-import type { AttemptId, Epoch, Integer, Labels, ServerId, WorkerId } from './scalars';
+import type { AttemptId, Epoch, Integer, JobId, Labels, ServerId, WorkerId } from './scalars';
 
 /** One acquire; part of `lb.acquire-many` and, with the worker, of `lb.acquire`. */
 export class AcquireItem {
@@ -20,6 +20,11 @@ export class AcquireItem {
    * stays: SESSION_CONFLICT for another one, and for a circle of parents.
    */
   @IsOptional() @IsCorrelationId() parentSessionId?: string;
+  /**
+   * Job of the session, which ends when the job is deleted; only with `sessionAdmission`. Default: the job of a
+   * `groupId` that is composed of job and group.
+   */
+  @IsOptional() @IsId() job?: JobId;
   /** Group of the request, for spread or affinity. */
   @IsOptional() @IsId({}, MAX_COMPOSED_ID_BYTES) groupId?: string;
   /**

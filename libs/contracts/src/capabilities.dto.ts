@@ -37,6 +37,11 @@ export class EngineCapabilities implements Partial<Record<EngineFeature, boolean
   @IsOptional() @IsBoolean() prefixCacheReset?: boolean;
   /** The engine keeps prefix cache entries apart by the salt of each request (`cacheSalt` of a lease). */
   @IsOptional() @IsBoolean() cacheSalt?: boolean;
+  /**
+   * The engine knows the session of each request, and gives up the KV cache of a session that is closed (SGLang with
+   * `--enable-session-radix-cache`): load-balancer closes sessions there when they end.
+   */
+  @IsOptional() @IsBoolean() sessionClose?: boolean;
   /** The engine returns the token ids of a text, so a text prompt can be resumed by token ids. */
   @IsOptional() @IsBoolean() tokenize?: boolean;
   /**

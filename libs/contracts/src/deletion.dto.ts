@@ -3,8 +3,8 @@ import { IsBoolean, IsOptional } from 'class-validator';
 import type { Integer, JobId, PoolName } from './scalars';
 
 /**
- * `job.delete`: deletes the job with its long-tail queue, snapshots, ledger, quota and payloads. While the reply has
- * the state `deleting`, send the same body again. An unknown job is `deleted`.
+ * `job.delete`: deletes the job with its long-tail queue, snapshots, ledger, quota and payloads, and ends its sessions.
+ * While the reply has the state `deleting`, send the same body again. An unknown job is `deleted`.
  */
 export class DeleteJobRequest extends JobRequest {
   /** Delete the job also while a round is open. The round is cancelled, and the trainer is fenced. */

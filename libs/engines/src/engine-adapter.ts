@@ -38,6 +38,8 @@ export interface GenerationRequest {
   made?: MadeTokens;
   /** Salt of the lease, sent to engines with cache salts: cache entries of other weights have another salt. */
   cacheSalt?: string;
+  /** Session of the request, sent to engines that close sessions. */
+  sessionId?: string;
   /**
    * Tokens of one event that an engine with intervals is asked for; default 1. `sampling.streamInterval` has
    * precedence. Chats that the engine parses come in single tokens: parsers of many releases lose tool calls and
@@ -278,6 +280,11 @@ export interface EngineAdapter {
    * @param timeoutMs default `callTimeoutMs`
    */
   resetPrefixCache(timeoutMs?: number): Promise<void>;
+  /**
+   * Tells the engine that a session has ended. Safe to repeat.
+   * @throws BroomwagonError ENGINE_REJECTED if the engine has no route for it, ENGINE_ERROR, ENGINE_UNREACHABLE
+   */
+  closeSession(sessionId: string, timeoutMs?: number): Promise<void>;
 }
 
 /** Deadlines and bounds of an adapter. Generations may last hours: only silence is bounded, never the whole. */

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { idFault, idPart, invalidField, type Integer, LIMITS, MAX_COMPOSED_ID_BYTES } from '@broomwagon/contracts';
 import type { LeaseRequest } from '@broomwagon/generation';
+import { checkedJob } from '../core/recording/trajectory-recorder';
 import type { Caller } from '../keys/api-keys';
 import { isCount } from '../fields/read-fields';
 import { isSent, readHeaderText } from '../http/headers';
@@ -28,6 +29,7 @@ export function parsePlacement(
       [PARENT_HEADER, readHeaderText(headers, PARENT_HEADER)],
       ['parent_session_id', caller.parentSessionId ?? undefined],
     ]),
+    job: job === undefined || job === '' ? undefined : checkedJob(job, 'x-broomwagon-job'),
     // Groups of two jobs may have one name, and share a pool.
     groupId: group === undefined ? undefined : `${idPart(job ?? '')}/${idPart(group)}`,
     priority: readHeaderInteger(headers, 'x-broomwagon-priority'),

@@ -141,7 +141,8 @@ export function buildEngineRequest(generation: Generation, { dialect }: Lease): 
   );
   const made =
     tokens.count === 0 ? undefined : { tokenCount: tokens.count, tokenIds: tokens.allIds, text: tokens.text };
-  return { engineRequestId: randomEngineRequestId(), prompt, sampling, maxTokens, made };
+  const sessionId = toBound(input.placement.sessionId, generation);
+  return { engineRequestId: randomEngineRequestId(), prompt, sampling, maxTokens, made, sessionId };
 }
 
 /**
@@ -149,15 +150,16 @@ export function buildEngineRequest(generation: Generation, { dialect }: Lease): 
  * @param excludeServers servers that are not used
  */
 export function buildLeaseRequest(
-  { id, tokenId, tokens, input: { placement, prompt } }: Generation,
+  generation: Generation,
   avoidServers: LeaseRequest['avoidServers'],
   excludeServers?: LeaseRequest['excludeServers'],
 ): LeaseRequest {
+  const { id, tokens, input } = generation;
+  const { placement, prompt } = input;
   const { sessionId, parentSessionId, ...others } = placement;
-  const bind = (session: string | undefined) => (session === undefined ? undefined : boundSession(session, tokenId));
   return {
-    sessionId: bind(sessionId),
-    parentSessionId: bind(parentSessionId),
+    sessionId: toBound(sessionId, generation),
+    parentSessionId: toBound(parentSessionId, generation),
     requestId: id,
     model: requestedModel(prompt),
     contextTokens: countContextTokens(prompt, tokens.count),
@@ -165,4 +167,8 @@ export function buildLeaseRequest(
     excludeServers,
     ...others,
   };
+}
+
+function toBound(session: string | undefined, { tokenId }: Generation): string | undefined {
+  return session === undefined ? undefined : boundSession(session, tokenId);
 }

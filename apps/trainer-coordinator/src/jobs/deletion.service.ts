@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import type { DeleteJobReply, DeletePoolReply, JobId, PoolName } from '@broomwagon/contracts';
 import { Periodically } from '@broomwagon/platform';
-import { DeletionStore, PoolDirectory, RoundStore } from '@broomwagon/state';
+import { DeletionStore, PoolDirectory, RoundStore, SessionStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { SweepService } from '../upkeep/sweep.service';
 
@@ -17,6 +17,7 @@ export class DeletionService {
     private readonly rounds: RoundStore,
     private readonly pools: PoolDirectory,
     private readonly sweeper: SweepService,
+    private readonly sessions: SessionStore,
     private readonly config: CoordinatorConfig,
   ) {}
 
@@ -32,7 +33,8 @@ export class DeletionService {
       step = await this.deletions.deleteJob(pool, job, force);
     }
     if (step.state !== 'deleted') return { job, state: 'deleting' };
-    this.logger.log({ pool, job }, 'A job was deleted');
+    const sessions = await this.sessions.finishJob(pool, job);
+    this.logger.log({ pool, job, sessions }, 'A job was deleted');
     return { job, state: 'deleted' };
   }
 

@@ -78,6 +78,22 @@ describe('job.delete', () => {
     expect(await listKeys(job)).toEqual([]);
   });
 
+  it('ends the sessions of the job, also of a job that has opened no round', async () => {
+    const { pool, redis, rootKey } = fixture;
+    const { job, round } = await fixture.openRound(WAIT, 1);
+    await call(pool, 'round.cancel', { ...round, mode: 'drop', reason: 'test' });
+    await fixture.swept();
+    for (const name of [job, `${job}-other`, 'of-clients']) {
+      await redis.hset(`${rootKey}:sessions`, `${name}/g/0`, 'server|epoch|0|0|');
+    }
+    const sessions = async () => (await redis.hkeys(`${rootKey}:sessions`)).sort();
+    expect(await call(pool, 'job.delete', { job })).toEqual({ job, state: 'deleted' });
+    expect(await sessions()).toEqual([`${job}-other/g/0`, 'of-clients/g/0'].sort());
+    expect(await call(pool, 'job.delete', { job: 'of-clients' })).toMatchObject({ state: 'deleted' });
+    expect(await sessions()).toEqual([`${job}-other/g/0`]);
+    await call(pool, 'job.delete', { job: `${job}-other` });
+  });
+
   it('lists jobs that were idle for long, and no others', async () => {
     const { pool } = fixture;
     const idle = await fixture.openRound(WAIT, 1);

@@ -25,6 +25,7 @@ class LeaseOptions(TypedDict, total=False):
 
     session_id: str | None
     parent_session_id: str | None
+    job: str | None
     group_id: str | None
     priority: int | None
     context_tokens: int | None

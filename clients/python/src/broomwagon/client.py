@@ -170,6 +170,7 @@ class Client:
         *,
         session_id: str | None = None,
         parent_session_id: str | None = None,
+        job: str | None = None,
         group_id: str | None = None,
         priority: int | None = None,
         context_tokens: int | None = None,
@@ -192,6 +193,7 @@ class Client:
         :param request_id: id for correlation and aborts; all turns of a trajectory may have the same id
         :param session_id: turns of one session stay on one server
         :param parent_session_id: session that has started this session as a subagent
+        :param job: the session ends when this job is deleted
         :param timeout: seconds to wait for a server; the time of a pause of the pool does not count
 
         The other parameters are fields of `AcquireItem` in `broomwagon.protocol`.
@@ -204,6 +206,7 @@ class Client:
             requestId=request_id,
             sessionId=session_id,
             parentSessionId=parent_session_id,
+            job=job,
             groupId=group_id,
             priority=priority,
             contextTokens=context_tokens,

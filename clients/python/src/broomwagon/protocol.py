@@ -200,6 +200,11 @@ class AcquireItem(TypedDict):
     first acquire stays: SESSION_CONFLICT for another one, and for a circle of parents.
     """
 
+    job: NotRequired[str]
+    """Job of the session, which ends when the job is deleted; only with `sessionAdmission`. Default: the
+    job of a `groupId` that is composed of job and group.
+    """
+
     groupId: NotRequired[str]
     """Group of the request, for spread or affinity."""
 
@@ -310,6 +315,11 @@ class AcquireRequest(TypedDict):
     parentSessionId: NotRequired[str]
     """Session that has started this session as a subagent; only with `sessionAdmission`. The parent of the
     first acquire stays: SESSION_CONFLICT for another one, and for a circle of parents.
+    """
+
+    job: NotRequired[str]
+    """Job of the session, which ends when the job is deleted; only with `sessionAdmission`. Default: the
+    job of a `groupId` that is composed of job and group.
     """
 
     groupId: NotRequired[str]
@@ -1304,6 +1314,11 @@ class DecisionSnapshotRequest(TypedDict):
     first acquire stays: SESSION_CONFLICT for another one, and for a circle of parents.
     """
 
+    job: NotRequired[str]
+    """Job of the session, which ends when the job is deleted; only with `sessionAdmission`. Default: the
+    job of a `groupId` that is composed of job and group.
+    """
+
     groupId: NotRequired[str]
     """Group of the request, for spread or affinity."""
 
@@ -1415,8 +1430,9 @@ class DeleteJobReply(TypedDict):
 
 
 class DeleteJobRequest(TypedDict):
-    """`job.delete`: deletes the job with its long-tail queue, snapshots, ledger, quota and payloads. While
-    the reply has the state `deleting`, send the same body again. An unknown job is `deleted`.
+    """`job.delete`: deletes the job with its long-tail queue, snapshots, ledger, quota and payloads, and
+    ends its sessions. While the reply has the state `deleting`, send the same body again. An unknown
+    job is `deleted`.
     """
 
     job: str
@@ -1580,6 +1596,11 @@ class EngineCapabilities(TypedDict):
 
     cacheSalt: NotRequired[bool]
     """The engine keeps prefix cache entries apart by the salt of each request (`cacheSalt` of a lease)."""
+
+    sessionClose: NotRequired[bool]
+    """The engine knows the session of each request, and gives up the KV cache of a session that is closed
+    (SGLang with `--enable-session-radix-cache`): load-balancer closes sessions there when they end.
+    """
 
     streamInterval: NotRequired[bool]
     """The engine takes `stream_interval` of requests, and sends one event for so many tokens. Engines

@@ -194,6 +194,7 @@ export class RoutingCases {
     await pools.finish(pool, version);
     await pools.configure(pool, {}, ['policy']);
     await pools.settings(pool);
+    await sessions.finishJob(pool, 'none');
     await sessions.clear(pool);
     await sessions.finish(pool, { sessionId: 'one' });
   }

@@ -7,6 +7,7 @@ export const SMALL_SCRIPTS: Record<string, string> = {
   'payload/forget-job': 'one entry of the registry',
   'payload/remember-job': 'one entry of the registry',
   'pools/raise-schema': 'one field of one pool',
+  'sessions/close': 'at most 64 sessions, each with its server',
   'sessions/outlook': 'three kinds of counts in at most 30 bins each',
   'trajectories/sampling': 'two fields of one session',
   'weights/stale-cache': 'one server',

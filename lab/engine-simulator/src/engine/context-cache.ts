@@ -9,19 +9,28 @@ const CACHED_PROMPTS = 4_096;
 export class ContextCache {
   /** Numbers of the weights that computed each prompt, by prompt and salt. */
   private readonly prompts = new Map<string, number>();
+  /** Prompts of each session that is not closed, by session. */
+  private readonly sessions = new Map<string, Set<string>>();
   private weights = 0;
+  closedSessions = 0;
   /** Number of cache hits on prompts that other weights had computed. */
   otherWeights = 0;
 
   constructor(
     private readonly prefillTokensPerSecond: number,
     private readonly store: KvStore | undefined,
+    private readonly countsSessions = false,
   ) {}
 
   /** Tokens to compute before the first token of a request; the time to read from the store counts as tokens, too. */
-  prefillTokens(identity: SampleIdentity, salt = ''): number {
+  prefillTokens(identity: SampleIdentity, salt = '', sessionId?: string): number {
     const { promptTokens, madeTokens, promptKey } = identity;
-    const computed = madeTokens + promptTokens * this.prefillShare(`${promptKey} ${salt}`);
+    const key = `${promptKey} ${salt}`;
+    const computed = madeTokens + promptTokens * this.prefillShare(key);
+    if (this.countsSessions && sessionId !== undefined) {
+      const prompts = this.sessions.get(sessionId) ?? new Set();
+      this.sessions.set(sessionId, prompts.add(key));
+    }
     const kept = this.store?.read(identity) ?? { tokens: 0, seconds: 0 };
     if (kept.tokens === 0) return computed;
     const left = promptTokens + madeTokens - kept.tokens;
@@ -33,8 +42,24 @@ export class ContextCache {
     this.store?.put(identity, identity.promptTokens + madeTokens);
   }
 
+  get openSessions(): string[] {
+    return [...this.sessions.keys()];
+  }
+
+  /** Drops the prompts of a session that no other session uses. */
+  closeSession(sessionId: string): void {
+    const prompts = this.sessions.get(sessionId);
+    if (prompts === undefined) return;
+    this.closedSessions += 1;
+    this.sessions.delete(sessionId);
+    for (const prompt of prompts) {
+      if (![...this.sessions.values()].some((others) => others.has(prompt))) this.prompts.delete(prompt);
+    }
+  }
+
   clear(): void {
     this.prompts.clear();
+    this.sessions.clear();
     this.store?.clear();
   }
 

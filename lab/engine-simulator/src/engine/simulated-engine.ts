@@ -43,7 +43,7 @@ export class SimulatedEngine implements LockstepMember {
   private counted = { received: 0, stop: 0, length: 0, abort: 0 };
 
   constructor(readonly options: SimulatedEngineOptions) {
-    this.cache = new ContextCache(options.parameters.prefillTokensPerSecond, options.kvStore);
+    this.cache = new ContextCache(options.parameters.prefillTokensPerSecond, options.kvStore, options.sessionCache);
     this.parameters = options.parameters;
     this.model = new EngineModel(this.parameters);
     this.clock = newClock(options, options.now());
@@ -81,7 +81,7 @@ export class SimulatedEngine implements LockstepMember {
         this.model.add({
           id: key,
           contextTokens: context,
-          prefillTokens: this.cache.prefillTokens(identity, request.cacheSalt),
+          prefillTokens: this.cache.prefillTokens(identity, request.cacheSalt, request.sessionId),
           remainingTokens: live.target,
         });
       if (this.isPaused) this.heldBack.set(key, start);
@@ -139,6 +139,15 @@ export class SimulatedEngine implements LockstepMember {
     if (!this.runsNothing) return false;
     this.cache.clear();
     return true;
+  }
+
+  /** Sessions that use the prefix cache, and the number of sessions that were closed. */
+  get sessions(): { open: string[]; closed: number } {
+    return { open: this.cache.openSessions, closed: this.cache.closedSessions };
+  }
+
+  closeSession(sessionId: string): void {
+    this.cache.closeSession(sessionId);
   }
 
   get speed(): number {

@@ -24,6 +24,8 @@ export interface EngineRequest {
   standsAt?: number;
   /** Salt of the prefix cache: prompts cached under other salts are not found. */
   cacheSalt?: string;
+  /** Session that uses the prompt in the prefix cache. */
+  sessionId?: string;
   /** Tokens of one event after the first; absent: as many as there are. */
   streamInterval?: number;
 }
@@ -43,6 +45,8 @@ export interface SimulatedEngineOptions {
   lockstep?: LockstepGroup;
   /** Store for the caches of requests that leave the engine. */
   kvStore?: KvStore;
+  /** Whether the prefix cache counts the sessions that use its prompts. */
+  sessionCache?: boolean;
   now: () => number;
 }
 

@@ -77,6 +77,13 @@ export function sglangControls(
       engine.resume();
       sendJson(response, 200, { status: 'ok', message: 'Generation continued successfully.' });
     },
+    'POST /close_session': async (request, response) => {
+      const { session_id: sessionId } = await readObject(request);
+      if (typeof sessionId !== 'string') throw new RefusedError(422, 'session_id: Field required');
+      if (engine.faults.takeAbort()) throw new RefusedError(500, 'simulated refusal');
+      engine.closeSession(sessionId);
+      sendBody(response, 200, 'text/plain', '');
+    },
     'GET /flush_cache': flush,
     'POST /flush_cache': flush,
     'POST /tokenize': async (request, response) => {

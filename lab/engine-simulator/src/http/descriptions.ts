@@ -27,6 +27,7 @@ export function sglangInfo(engine: SimulatedEngine, { model, cumulative, hasReas
     incremental_streaming_output: !cumulative,
     instance_id: engine.instanceId,
     tp_size: engine.options.ranks ?? 1,
+    enable_session_radix_cache: engine.options.sessionCache === true,
     // Default of SGLang: its chat route takes parameters from generation_config.json of the model.
     sampling_defaults: 'model',
     reasoning_parser: hasReasoning ? 'simulated' : null,

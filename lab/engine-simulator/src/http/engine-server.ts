@@ -216,7 +216,7 @@ export class EngineServer {
     fault: Fault | undefined,
     { turn, noticesClose = fault?.kind !== 'stall-unnoticed' }: { turn?: ZooTurn; noticesClose?: boolean },
   ): void {
-    const { model } = this;
+    const { model, dialect } = this;
     const { engine, identities, cumulative, reasoningTokens = 0, experts } = this.options;
     const identity = identities.identify(call.prompt, call.seed);
     const promptTokens = identity.promptTokens + identity.madeTokens;
@@ -248,6 +248,7 @@ export class EngineServer {
           budget,
           minTokens: call.minTokens,
           cacheSalt: call.cacheSalt,
+          sessionId: dialect === 'sglang' ? call.sessionId : undefined,
           standsAt: this.zoo.standsAt,
           streamInterval,
         },

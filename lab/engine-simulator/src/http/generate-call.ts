@@ -22,6 +22,8 @@ export interface GenerateCall {
   minTokens: number;
   seed?: number;
   cacheSalt?: string;
+  /** SGLang: session that uses the prompt in the prefix cache. */
+  sessionId?: string;
   logprobs: boolean;
   /** Position of the prompt from which the answer has the log probabilities of its tokens; absent: none. */
   promptLogprobsFrom?: number;
@@ -84,6 +86,7 @@ export function readOpenAiCall(
     minTokens: wholeNumber(body, 'min_tokens', 0) ?? 0,
     seed: wholeNumber(body, 'seed', Number.MIN_SAFE_INTEGER),
     cacheSalt: typeof body.cache_salt === 'string' ? body.cache_salt : undefined,
+    sessionId: typeof body.session_id === 'string' ? body.session_id : undefined,
     logprobs: body.logprobs !== undefined && body.logprobs !== null && body.logprobs !== false,
     promptLogprobsFrom: scored === undefined ? undefined : 0,
     topLogprobs: wholeNumber(body, form === 'chat' ? 'top_logprobs' : 'logprobs', 0) ?? 0,
@@ -153,6 +156,7 @@ export function readSglangCall(
     minTokens: wholeNumber(sampling, 'min_new_tokens', 0) ?? 0,
     seed: wholeNumber(sampling, 'sampling_seed', Number.MIN_SAFE_INTEGER),
     cacheSalt: typeof body.extra_key === 'string' ? body.extra_key : undefined,
+    sessionId: typeof body.session_id === 'string' ? body.session_id : undefined,
     logprobs: body.return_logprob === true,
     promptLogprobsFrom: body.return_logprob === true && from >= 0 ? from : undefined,
     hasTokenTexts: body.return_text_in_logprobs === true,

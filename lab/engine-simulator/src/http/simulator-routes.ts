@@ -32,6 +32,7 @@ export function simulatorRoutes(
         resumeMismatches: identities.resumeMismatches,
         table: engine.table,
         controls: engine.controls,
+        sessions: engine.sessions,
         ...status(),
       }),
     'POST /simulator/reset': async (request, response) => {

@@ -21,11 +21,13 @@ async function generate(
   events: object[],
   made?: MadeTokens,
   cacheSalt?: string,
+  { sessionId, info }: { sessionId?: string; info?: object } = {},
 ): Promise<GenerationResult> {
   server = createServer((request, response) => {
     let text = '';
     request.on('data', (chunk: Buffer) => (text += chunk.toString()));
     request.on('end', () => {
+      if (request.url === '/get_server_info' && info) return void response.end(JSON.stringify(info));
       if (request.method !== 'POST') return void response.writeHead(404).end();
       calls.push({ path: request.url!, body: JSON.parse(text) as Record<string, unknown> });
       if (request.url === '/tokenize') return void response.end(JSON.stringify({ tokens: [7, 8] }));
@@ -37,7 +39,7 @@ async function generate(
   await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const adapter = createEngineAdapter(dialect, url, { model: 'base' });
-  return adapter.generate({ engineRequestId: 'x'.repeat(32), prompt, maxTokens: 16, made, cacheSalt });
+  return adapter.generate({ engineRequestId: 'x'.repeat(32), prompt, maxTokens: 16, made, cacheSalt, sessionId });
 }
 
 const MESSAGES = [
@@ -149,4 +151,27 @@ it.each([
     '17',
   );
   expect(calls.at(-1)).toMatchObject({ path, body });
+});
+
+describe('the session of a request', () => {
+  const END = { choices: [{ delta: { content: 'a' }, text: 'a', finish_reason: 'stop' }], text: 'a', meta_info: {} };
+  const about = { model_path: 'base', version: '0.5.17', incremental_streaming_output: true };
+  const SGLANG_END = {
+    text: 'a',
+    output_ids: [1],
+    meta_info: { finish_reason: { type: 'stop' }, completion_tokens: 1 },
+  };
+
+  it.each<[EngineDialect, string, Prompt, object, string | undefined]>([
+    ['sglang', 'with a cache that counts sessions', { promptTokenIds: [1] }, { enable_session_radix_cache: true }, 's'],
+    ['sglang', 'with this cache, for a chat', { messages: MESSAGES }, { enable_session_radix_cache: true }, 's'],
+    ['sglang', 'without this cache', { promptTokenIds: [1] }, { enable_session_radix_cache: false }, undefined],
+    ['sglang', 'of an older release', { promptTokenIds: [1] }, {}, undefined],
+    ['vllm', '', { promptTokenIds: [1] }, { enable_session_radix_cache: true }, undefined],
+  ])('is sent to an engine of %s %s as its report says', async (dialect, _, prompt, flags, expected) => {
+    const end = 'messages' in prompt || dialect === 'vllm' ? END : SGLANG_END;
+    const info = { ...about, ...flags };
+    await generate(dialect, prompt, [end], undefined, undefined, { sessionId: 's', info });
+    expect(calls.at(-1)!.body.session_id).toBe(expected);
+  });
 });

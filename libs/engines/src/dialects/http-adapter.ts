@@ -90,6 +90,10 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   abstract resume(): Promise<void>;
   abstract resetPrefixCache(timeoutMs?: number): Promise<void>;
 
+  closeSession(_sessionId: string, _timeoutMs?: number): Promise<void> {
+    return this.cannot('close sessions');
+  }
+
   async health(signal?: AbortSignal): Promise<void> {
     await this.requireHealthy('/health', signal);
   }

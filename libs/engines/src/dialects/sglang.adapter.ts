@@ -1,11 +1,5 @@
 import { isMultimodal, type PauseMode, type Prompt } from '@broomwagon/contracts';
-import type {
-  EngineAdapterOptions,
-  EngineDescription,
-  EngineLoad,
-  EngineReport,
-  GenerationRequest,
-} from '../engine-adapter';
+import type { EngineAdapterOptions, EngineDescription, EngineReport, GenerationRequest } from '../engine-adapter';
 import type { StopSignal } from '../stop-signal';
 import type { TextForm } from '../stream/chunk-text';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
@@ -14,6 +8,7 @@ import { countTokens, readMetrics, getProcessStart } from './prometheus';
 import { saltedFields } from './cache-salt';
 import { SAMPLING_FIELDS } from './request-fields';
 import { toGrammar, wireSampling } from './sampling';
+import { readSglangLoad } from './sglang-load';
 import { SGLANG_INTERVALS, StreamIntervals } from './stream-intervals';
 import { isAtLeast, NO_VERSION, weightNumber } from './versions';
 
@@ -38,17 +33,6 @@ const CACHE_SALT_SINCE = [0, 5, 12];
 /** Time for which the route of chats is chosen by one description of the engine, milliseconds. */
 const INFO_FRESH_MS = 60_000;
 
-interface RankLoad {
-  num_running_reqs?: number;
-  num_waiting_reqs?: number;
-  /** Only in older versions: running and waiting requests together. */
-  num_reqs?: number;
-  /** Only in newer versions. */
-  num_waiting_uncached_tokens?: number;
-  token_usage?: number;
-  max_total_num_tokens?: number;
-}
-
 /** SGLang's own server: `/generate` for text and token ids, its OpenAI route for messages. */
 export class SglangAdapter extends HttpEngineAdapter {
   readonly dialect = 'sglang';
@@ -71,8 +55,8 @@ export class SglangAdapter extends HttpEngineAdapter {
       throw this.otherDialect('/get_server_info', status, text);
     }
     const startedAt = getProcessStart(readMetrics((await this.http.getText('/metrics', signal)) ?? ''));
-    const [canPause, canFlush, tokenize] = await Promise.all(
-      ['/pause_generation', '/flush_cache', '/tokenize'].map((path) => this.routes.has(path, signal)),
+    const [canPause, canFlush, canClose, tokenize] = await Promise.all(
+      ['/pause_generation', '/flush_cache', '/close_session', '/tokenize'].map((path) => this.routes.has(path, signal)),
     );
     const model = String(info.served_model_name ?? info.model_path);
     return {
@@ -95,6 +79,7 @@ export class SglangAdapter extends HttpEngineAdapter {
         abortOnDisconnect: true,
         loadReport: true,
         prefixCacheReset: canFlush,
+        sessionClose: canClose && keepsSessions(info),
         cacheSalt: typeof info.version === 'string' && isAtLeast(info.version, CACHE_SALT_SINCE),
         tokenize,
         streamInterval: await this.intervals.isTaken(),
@@ -109,39 +94,10 @@ export class SglangAdapter extends HttpEngineAdapter {
     return this.routes.abort('/abort_request', { rid: engineRequestId });
   }
 
-  private async load(): Promise<EngineLoad | undefined> {
-    const answer = (await this.http.getJson('/v1/loads?include=core')) ?? (await this.http.getJson('/get_load'));
-    const ranks = (Array.isArray(answer) ? answer : answer?.loads) as RankLoad[] | undefined;
-    if (Array.isArray(ranks) && ranks.length > 0) {
-      const waiting = sum(ranks, (rank) => rank.num_waiting_reqs ?? 0);
-      const running = sum(
-        ranks,
-        (rank) => rank.num_running_reqs ?? (rank.num_reqs ?? 0) - (rank.num_waiting_reqs ?? 0),
-      );
-      const uses = ranks.flatMap((rank) => rank.token_usage ?? []);
-      const saysUncached = ranks.some((rank) => rank.num_waiting_uncached_tokens !== undefined);
-      return {
-        running,
-        waiting,
-        kvUse: uses.length === 0 ? undefined : Math.max(...uses),
-        kvTokens: sum(ranks, (rank) => rank.max_total_num_tokens ?? 0) || undefined,
-        uncachedTokens: saysUncached ? sum(ranks, (rank) => rank.num_waiting_uncached_tokens ?? 0) : undefined,
-      };
-    }
-    const metrics = readMetrics((await this.http.getText('/metrics')) ?? '');
-    const running = metrics.get('sglang:num_running_reqs')?.sum;
-    if (running === undefined) return undefined;
-    return {
-      running,
-      waiting: metrics.get('sglang:num_queue_reqs')?.sum ?? 0,
-      kvUse: metrics.get('sglang:token_usage')?.max,
-    };
-  }
-
   /** Reads the report. The metrics, if they are on, are used for the start and the token counts only. */
   async report(): Promise<EngineReport> {
     const [load, page, weightVersion, models] = await Promise.all([
-      this.load().catch(() => undefined),
+      readSglangLoad(this.http).catch(() => undefined),
       this.http.getText('/metrics').catch(() => undefined),
       this.saidVersion(),
       this.listedModels(),
@@ -167,6 +123,10 @@ export class SglangAdapter extends HttpEngineAdapter {
 
   async resetPrefixCache(timeoutMs?: number): Promise<void> {
     await this.control('/flush_cache', undefined, timeoutMs);
+  }
+
+  override async closeSession(sessionId: string, timeoutMs?: number): Promise<void> {
+    await this.control('/close_session', { session_id: sessionId }, timeoutMs);
   }
 
   /** Since 0.5.12, the token ids of messages are as the chat route renders them. */
@@ -229,6 +189,7 @@ export class SglangAdapter extends HttpEngineAdapter {
       model: await this.model(),
       rid: request.engineRequestId,
       ...saltedFields('cache_salt', request.cacheSalt, request.prompt.engineFields),
+      ...(await this.sessionField(request)),
       max_tokens: plan.budget,
       stream_options: { include_usage: true, continuous_usage_stats: true },
     };
@@ -258,9 +219,16 @@ export class SglangAdapter extends HttpEngineAdapter {
       sampling_params: Object.assign(fields, wireSampling('sglang', sampling, minTokens), interval),
       ...prompt,
     };
-    Object.assign(body, saltedFields('extra_key', request.cacheSalt, engineFields));
+    Object.assign(body, saltedFields('extra_key', request.cacheSalt, engineFields), await this.sessionField(request));
     if (sampling?.logprobs) body.return_logprob = true;
     return { path: '/generate', stop, reader: new SglangChunkReader(this.textForm, promptTokenIds), body };
+  }
+
+  /** The field by which the engine knows whose KV cache it gives up when a session is closed. */
+  private async sessionField({ sessionId }: GenerationRequest): Promise<{ session_id?: string }> {
+    if (sessionId === undefined) return {};
+    const info = this.about?.info ?? (await this.serverInfo().catch(() => undefined));
+    return info !== undefined && keepsSessions(info) ? { session_id: sessionId } : {};
   }
 
   /** Weight version, which is a text: `default` until the weights are changed. Older versions have none. */
@@ -292,14 +260,15 @@ export class SglangAdapter extends HttpEngineAdapter {
   }
 }
 
+/** Whether the cache counts the sessions that use its entries; otherwise a close changes nothing. */
+function keepsSessions(info: Record<string, unknown>): boolean {
+  return info.enable_session_radix_cache === true;
+}
+
 function isUnset(value: unknown): boolean {
   return value === undefined || value === null;
 }
 
 function firstNumber(...values: unknown[]): number | undefined {
   return values.find((value): value is number => typeof value === 'number');
-}
-
-function sum(ranks: RankLoad[], value: (rank: RankLoad) => number): number {
-  return ranks.reduce((total, rank) => total + value(rank), 0);
 }

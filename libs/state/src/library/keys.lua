@@ -41,6 +41,7 @@ local NAMES = {
   requestLeases = 'leases:requests',
   sessions = 'sessions', -- hash: sessionId -> packed binding
   idleSessions = 'sessions:idle', -- zset: sessionId without leases, by last use, ms
+  endedSessions = 'sessions:ended', -- zset: serverId|epoch|sessionId whose engine must be notified, by the time, ms
   -- only with `sessionAdmission`, see sessions/residency.lua
   serverKv = 'servers:kv', -- hash: serverId:epoch -> sums of its resident sessions; =serverId -> KV memory
   pausedSessions = 'sessions:paused', -- zset: sessionId whose context was given up, by the time, ms

@@ -37,7 +37,7 @@ const LEARNS_OF_LOSS: Record<string, string> = {
   // Such values are measured or written again within seconds, or affect only the next server, the next prompt or saved work.
   'nobody, as nothing that was answered depends on it': `decisions fullDecisions narrowed sessions idleSessions
     blockedJobs claimKinds claimers rebalanceTurn rebalancePlannedAt promptLengths partial partialPieces
-    replicas pools poolsAwake failingServers serverKv pausedSessions sessionCounts sessionOutlook awaySessions
+    replicas pools poolsAwake failingServers serverKv pausedSessions endedSessions sessionCounts sessionOutlook awaySessions
     sessionFamily`,
 };
 

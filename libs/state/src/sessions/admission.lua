@@ -134,8 +134,7 @@ local function need_of(tx, item, binding)
   local parent = item.parentSessionId and Sessions.get(tx, item.parentSessionId)
   local known = binding and binding.context and binding or {}
   local context = item.contextTokens or known.context or 0
-  local family = Residency.read_family(tx, known.family or item.groupId or (parent and parent.family)
-    or item.sessionId)
+  local family = Residency.read_family(tx, known.family or Residency.name_family(item.sessionId, item, parent))
   local shared = math.min(context, tonumber(family.shared or known.shared or context))
   return { own = context - shared, shared = shared, growth = Residency.expected_growth(tx, context), family = family }
 end

@@ -7,7 +7,7 @@
 --   growth      tokens by which the context is expected to grow
 --   state       r: resident, its context counts on its server; p: paused; w: paused, and its next turn waits
 --   sinceMs     end of the last call; in state w, when the next turn began to wait
---   family      group, else family of the parent, else the session itself
+--   family      see Residency.name_family
 --   parent      session that the first acquire named as its parent; may be empty
 local BindingRecord = {}
 

@@ -7,11 +7,6 @@ return function(tx, args)
   local session_id = args.sessionId
   local binding = Sessions.get(tx, session_id)
   if not binding then return Waiters.reply(tx, {}, { finished = false }) end
-  if binding.leases == 0 then
-    Sessions.forget(tx, session_id, binding)
-  else
-    binding.finished = true
-    Sessions.save(tx, session_id, binding)
-  end
+  Sessions.finish(tx, session_id, binding)
   return Waiters.reply(tx, {}, { finished = true })
 end

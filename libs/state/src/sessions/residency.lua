@@ -130,12 +130,20 @@ function Residency.set_context(tx, binding, context, is_placed)
   if more ~= 0 or binding.growth ~= growth then change(tx, binding, more, binding.growth - growth, is_placed) end
 end
 
+-- The family of a session that begins: its group, else the family of its parent, else the session itself. The name
+-- begins with the job, if the acquire names one (sessions/finish-job.lua).
+function Residency.name_family(session_id, item, parent)
+  local name = item.groupId or (parent and parent.family) or session_id
+  local has_job = item.job and (item.groupId or not (parent and parent.family))
+  return has_job and item.job .. '/' .. name or name
+end
+
 -- The values by which a session counts before its first turn.
 local function begin(tx, binding, session_id, item, parent)
   binding.context = item.contextTokens or 0
   binding.shared = binding.context
   binding.growth = Residency.expected_growth(tx, binding.context)
-  binding.family = item.groupId or (parent and parent.family) or session_id
+  binding.family = Residency.name_family(session_id, item, parent)
   binding.parent = item.parentSessionId or ''
   binding.sinceMs = tx.now
   learn(tx, 'reached' .. bin_of(binding.context, MIN_BIN, MAX_BIN))

@@ -48,6 +48,14 @@ function Sessions.forget(tx, session_id, binding)
   redis.call('ZREM', tx.key.idleSessions, session_id)
   Sessions.count(tx, binding.serverId, binding.epoch, -1)
   Residency.forget(tx, session_id, binding)
+  EndedSessions.note(tx, session_id, binding)
+end
+
+-- Ends a session: it is forgotten now, or with its last lease.
+function Sessions.finish(tx, session_id, binding)
+  if binding.leases == 0 then return Sessions.forget(tx, session_id, binding) end
+  binding.finished = true
+  Sessions.save(tx, session_id, binding)
 end
 
 -- Forgets idle sessions. Returns how many of them existed.
@@ -88,7 +96,10 @@ function Sessions.bind(tx, item, server)
     return
   end
   if not stays then
-    if binding then Sessions.count(tx, binding.serverId, binding.epoch, -1) end
+    if binding then
+      Sessions.count(tx, binding.serverId, binding.epoch, -1)
+      EndedSessions.note(tx, session_id, binding)
+    end
     Sessions.count(tx, server.id, server.epoch, 1)
   end
   local bound = {

@@ -1,3 +1,4 @@
+import { buildRequestId, encodeComposedId, encodeId, idPart } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { openTestStore, openTestWorker, type TestStore } from '../routing/routing-store.fixture';
@@ -60,6 +61,35 @@ describe('sessions', () => {
     expect((await worker.acquire({ sessionId: 'busy' })).branch).toBe('least-loaded');
     await test.release(kept.acquireId);
     expect((await test.pools.status(test.pool)).sessions).toBe(1);
+  });
+
+  it('end with their job: by name, by the job of an acquire, and by a group of the job', async () => {
+    await test.server('a');
+    await test.configure({ sessionAdmission: 'kv' });
+    // As the services store the ids of the job `a/b`.
+    const [job, group] = [encodeId('a/b'), encodeId(`${idPart('a/b')}/${idPart('g')}`)];
+    const turns = {
+      [encodeComposedId(buildRequestId('a/b', 'g', 0))]: {},
+      named: { job },
+      grouped: { groupId: group },
+      'named-and-grouped': { job, groupId: 'g' },
+      child: { parentSessionId: 'named' },
+      'of-another': { job: `${job}c` },
+      'of-no-job': { groupId: 'g' },
+      'a/b/looks-alike': {},
+    };
+    for (const [sessionId, more] of Object.entries(turns)) {
+      await test.release((await worker.acquire({ sessionId, ...more })).acquireId);
+    }
+    const busy = await worker.acquire({ sessionId: 'busy', job });
+    expect(await test.sessions.finishJob(test.pool, job)).toBe(6);
+    const left = async () => (await test.redis.hkeys(`${test.root}:sessions`)).sort();
+    expect(await left()).toEqual(['a/b/looks-alike', 'busy', 'of-another', 'of-no-job']);
+    await test.release(busy.acquireId);
+    expect(await left()).toEqual(['a/b/looks-alike', 'of-another', 'of-no-job']);
+    expect(await test.sessions.finishJob(test.pool, job)).toBe(0);
+    for (const sessionId of await left()) await test.sessions.finish(test.pool, { sessionId });
+    expect(await test.redis.keys(`${test.root}:sessions*`)).toEqual([`${test.root}:sessions:counts`]);
   });
 
   it('are evicted above the maximum age or number of the settings, and evictions are counted', async () => {

@@ -2,14 +2,14 @@ import { ENGINE_PRESETS } from '@broomwagon/models';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { beforeEach, expect, it } from 'vitest';
-import { inject } from '../../../../../lab/engine-simulator/src/test-engine';
+import { fetchState, inject } from '../../../../../lab/engine-simulator/src/test-engine';
 import { Gateway } from '../../../../../test/system/gateway';
 import { useGateway } from '../../../../../test/system/gateway-bench';
 
 const KV_TOKENS = 10_000;
 const messages = [{ role: 'user', content: 'Fix the bug.' }];
 const parameters = { ...ENGINE_PRESETS['7b-8k'], kvCapacityTokens: KV_TOKENS };
-const system = useGateway(11, { dialect: 'vllm', speed: 20, engine: { parameters } });
+const system = useGateway(13, { dialect: 'vllm', speed: 20, engine: { parameters } });
 let { bench, gateway } = system;
 beforeEach(() => {
   ({ bench, gateway } = system);
@@ -116,6 +116,35 @@ it('a program is known to its key only', async () => {
   expect((await guarded.post('/programs/release', { program_id: 'p' }, a)).body.released).toBe(true);
   await guarded.close();
   redis.disconnect();
+});
+
+it('an engine that closes sessions gets the end of a program, under the name that its calls had', async () => {
+  const guarded = await Gateway.start(bench.prefix, bench.pool, { apiKeys: 'on' });
+  const redis = connectRedis({ url: testRedisUrl() });
+  const key = await new CredentialStore(redis, bench.prefix).create({ name: 'a', role: 'client' });
+  const headers = { authorization: `Bearer ${key.token}` };
+  await system.startSecond({ dialect: 'sglang', sessionCache: true });
+  await bench.client.call(bench.pool, 'server.remove', { serverId: 's1' });
+  // The registration probes the engine.
+  await gateway.post('/workers', { url: system.second.url });
+  const session = async () => (await fetchState(system.second.url)).sessions;
+  const generate = { input_ids: [1, 2], sampling_params: { max_new_tokens: 2 } };
+  await guarded.post('/generate', { ...generate, program_id: 'ü p' }, headers);
+  await chat({ program_id: 'ü p' }, guarded, headers);
+  const [{ sessionId } = { sessionId: '' }] = await sessions();
+  expect([sessionId.endsWith('/ü p'), await session()]).toEqual([true, { open: [sessionId], closed: 0 }]);
+  await guarded.post('/programs/release', { program_id: 'ü p' }, headers);
+  await expect.poll(session).toEqual({ open: [], closed: 1 });
+  await guarded.close();
+  redis.disconnect();
+});
+
+it('a program ends with the job that its requests have named', async () => {
+  await bench.client.call(bench.pool, 'pool.configure', { sessionAdmission: 'kv' });
+  for (const job of ['a', 'b']) await chat({ program_id: job.toUpperCase() }, gateway, { 'x-broomwagon-job': job });
+  await expect.poll(async () => (await sessions()).map(({ leases }) => leases)).toEqual([0, 0]);
+  expect(await bench.client.call(bench.pool, 'job.delete', { job: 'a' })).toMatchObject({ state: 'deleted' });
+  expect(await sessions()).toMatchObject([{ sessionId: 'B' }]);
 });
 
 it('counts the longest of two turns at the same time, then the context of a program that shrinks', async () => {
