@@ -129,6 +129,7 @@ describe('an operator', () => {
     await button('Abort requests').click();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('textbox', { name: 'Group' }).fill(other);
+    await dialog.getByText(/^This stops 2 requests, [\d.]+[KM]? tokens\.$/).waitFor();
     await dialog.getByRole('button', { name: 'Abort requests' }).click();
     await expect.poll(left).toEqual([]);
   });

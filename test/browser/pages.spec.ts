@@ -75,9 +75,32 @@ describe('the pages show the data of the API:', () => {
     await page.getByText('resume, launches × 2').waitFor();
     await page.getByText(/^running 4$/).waitFor();
     await findRow('running/one/').first().waitFor();
+    await page.getByText(/^End expected/).waitFor();
+    await page.getByRole('img', { name: /^Samples by length in tokens.*finished, cut or running: / }).waitFor();
     await show('round?job=trained', 'Round');
     await page.getByText('8 of 8 groups').waitFor();
     await page.getByRole('img', { name: /^Samples by length in tokens/ }).waitFor();
+    expect(await page.getByText(/^End expected/).count()).toBe(0);
+  });
+
+  it('what an open round waits for, in the timeline', async () => {
+    await show('timeline?job=running', 'Timeline');
+    const wait = page.getByRole('region', { name: /^What it waits for now: / });
+    await wait.getByText('Waits for 1 of 1 groups: 4 requests run.').waitFor();
+    await wait.getByText('Nothing is wrong', { exact: true }).waitFor();
+    await wait.getByText(/^End expected/).waitFor();
+    await wait
+      .getByRole('row')
+      .filter({ hasText: 'running/one/0' })
+      .getByRole('link', { name: /^engine-\d$/ })
+      .waitFor();
+    // Samples that have finished do not explain an open round.
+    expect(await page.getByText('The last tenth of the samples').count()).toBe(0);
+    await system.call('pool.pause', {});
+    const paused = wait.getByRole('listitem').filter({ hasText: 'The pool is paused' });
+    await paused.getByRole('link', { name: 'Runbook BroomwagonNoGrants' }).waitFor();
+    await system.call('pool.resume', {});
+    await paused.waitFor({ state: 'detached' });
   });
 
   it('broken bounds of `auto` in the round', async () => {

@@ -147,8 +147,8 @@ export class ServiceBench {
   }
 
   /** Opens a round of `count` groups and submits them. Returns the trainer's epoch. */
-  async submit(count: number, samples = 2): Promise<Epoch> {
-    const trainerEpoch = await this.openRound(count);
+  async submit(count: number, samples = 2, orphanAfterMs?: number): Promise<Epoch> {
+    const trainerEpoch = await this.openRound(count, orphanAfterMs);
     await this.submitGroups(
       trainerEpoch,
       Array.from({ length: count }, (_, index) => index),
@@ -158,11 +158,11 @@ export class ServiceBench {
   }
 
   /** Returns the trainer's epoch. */
-  async openRound(count: number): Promise<Epoch> {
+  async openRound(count: number, orphanAfterMs?: number): Promise<Epoch> {
     const wanted = { job: JOB, groupsPerStep: count, remainingGroups: count, policy: POLICY };
     const { kind, ...plan } = await this.client.call(this.pool, 'round.next', wanted);
     const round = { job: JOB, roundId: 'r1' };
-    const opening = { ...round, ...plan, kind: kind as 'short', policy: POLICY, weightVersion: 0 };
+    const opening = { ...round, ...plan, kind: kind as 'short', policy: POLICY, weightVersion: 0, orphanAfterMs };
     const { trainerEpoch } = await this.client.call(this.pool, 'round.open', opening);
     return trainerEpoch;
   }

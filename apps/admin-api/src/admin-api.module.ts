@@ -24,6 +24,7 @@ import { EventHistory } from './reports/event-history';
 import { JobFrontier } from './reports/job-frontier';
 import { Overview } from './reports/overview';
 import { RequestTotals } from './reports/request-totals';
+import { RoundExplanation } from './reports/explanation/round-explanation';
 import { RoundTimeline } from './reports/round-timeline';
 import { ServerCalls } from './reports/server-calls';
 import { SpeedReports } from './reports/speed-reports';
@@ -60,6 +61,7 @@ import { SpeedReports } from './reports/speed-reports';
     OperationCaller,
     Overview,
     RequestTotals,
+    RoundExplanation,
     RoundTimeline,
     ServerCalls,
     SpeedReports,

@@ -8,6 +8,7 @@ import {
 } from './timeline.dto';
 import { SetLogLevelRequest, type ReplicasLogLevelReply } from './log-level.dto';
 import { GetReadinessRequest, type ReplicasReadinessReply } from './readiness.dto';
+import { ExplainRoundRequest, type ExplainRoundReply } from './explanation.dto';
 import { GetOverviewRequest, type OverviewReply } from './overview.dto';
 import { ListServerCallsRequest, type ListServerCallsReply } from './server-calls.dto';
 import { operation, type Operation, OPERATIONS } from './operations';
@@ -31,6 +32,7 @@ export const ADMIN_OPERATIONS = {
   'event.list': operation<admin.ListEventsReply>()(api, admin.ListEventsRequest),
   'request.totals': operation<admin.RequestTotalsReply>()(api, admin.RequestTotalsRequest),
   'round.history': operation<admin.RoundHistoryReply>()(api, admin.RoundHistoryRequest),
+  'round.explain': operation<ExplainRoundReply>()(api, ExplainRoundRequest),
   'round.timeline': operation<RoundTimelineReply>()(api, RoundTimelineRequest),
   'job.frontier': operation<JobFrontierReply>()(api, JobFrontierRequest),
   'server.calls': operation<ListServerCallsReply>()(api, ListServerCallsRequest),

@@ -6,7 +6,7 @@ import { LIMITS } from './limits';
 import { POOL_PATTERN } from './ids';
 import { IsCorrelationId, IsCounter, IsId, IsList, IsName, IsWithin } from './rules';
 import type { RoundStatus } from './round.dto';
-import type { Integer, JobId, PoolName, RoundId, ServerId } from './scalars';
+import type { GroupId, Integer, JobId, PoolName, RoundId, ServerId } from './scalars';
 
 export const ROLES = ['client', 'trainer', 'viewer', 'operator', 'admin'] as const;
 /**
@@ -221,7 +221,10 @@ export interface ListEventsReply extends NumberedPageReply {
   events: StoredEvent[];
 }
 
-/** `request.totals`: what an action would stop, for a confirmation: the requests on a server, or of a round. */
+/**
+ * `request.totals`: what an action would stop, for a confirmation: the requests on a server, of a round or of a group.
+ * Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, GROUP_NOT_FOUND, SERVER_NOT_FOUND.
+ */
 export class RequestTotalsRequest {
   /** The requests on this server. */
   @IsOptional() @IsId() serverId?: ServerId;
@@ -229,6 +232,8 @@ export class RequestTotalsRequest {
   @IsOptional() @IsId() job?: JobId;
   /** The round, with `job`. Default: the round that is not closed, or the last round. */
   @IsOptional() @IsId() roundId?: RoundId;
+  /** The group, with `job`, in any round or in the long-tail queue. */
+  @IsOptional() @IsId() groupId?: GroupId;
 }
 export interface RequestTotalsReply {
   /** Number of requests. */

@@ -110,7 +110,7 @@ export const ERROR_CODES = {
   RESTORE_UNFINISHED: retryable('The job is being restored; repeat job.restore until it ends.'),
   PLAN_STALE: final('The plan was made for a state that has changed; call round.next again.'),
   DUPLICATE_GROUP: final('The groupId is already in use.'),
-  GROUP_NOT_FOUND: final('The round has accepted no such group.'),
+  GROUP_NOT_FOUND: final('No such group in the job, or the round has not accepted it.'),
   REQUEST_NOT_FOUND: final('No such request in the pool.'),
   // Weights
   WEIGHT_SYNC_CONFLICT: retryable('Another change of the weights of the pool is in progress.'),

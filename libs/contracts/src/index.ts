@@ -9,6 +9,7 @@ export * from './decision.dto';
 export * from './deletion.dto';
 export * from './errors';
 export * from './events';
+export * from './explanation.dto';
 export * from './generation';
 export * from './ids';
 export * from './inspection.dto';

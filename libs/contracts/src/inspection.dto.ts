@@ -82,14 +82,16 @@ export interface ListLeasesReply extends PageReply {
 export const LISTED_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished'] as const;
 
 /**
- * `request.list`: one page of the requests of a round or a worker that have not ended. Needs exactly one of `job` and
- * `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
+ * `request.list`: one page of the requests of a round, a group or a worker that have not ended. Needs exactly one of
+ * `job` and `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, GROUP_NOT_FOUND, WORKER_NOT_FOUND.
  */
 export class ListRequestsRequest extends ScanRequest {
   /** The job of the round. */
   @IsOptional() @IsId() job?: JobId;
   /** The round, with `job`. Default: the round that is not closed, or the last round. */
   @IsOptional() @IsId() roundId?: RoundId;
+  /** The requests of this group, with `job`, in any round or in the long-tail queue. */
+  @IsOptional() @IsId() groupId?: GroupId;
   /** The requests of the live epoch of this worker, of any job and round. */
   @IsOptional() @IsWorkerId() workerId?: WorkerId;
   /** Only requests in this state. */
@@ -107,6 +109,8 @@ export interface RequestStatus {
   failures: Integer;
   /** Reported tokens of all attempts. The number of a stuck request does not grow. */
   tokenCount: Integer;
+  /** Token budget of the request; absent if Redis has lost its group. */
+  maxTokens?: Integer;
   /** The worker of the request. Without a worker, `workerEpoch` and `ageMs` are absent too. */
   workerId?: WorkerId;
   workerEpoch?: Epoch;
@@ -116,6 +120,12 @@ export interface RequestStatus {
   serverId?: ServerId;
   /** The target server of a move, until the request runs there. */
   boundServerId?: ServerId;
+  /** Mean tokens of the attempt in a second, until its last report; absent before its first tokens are reported. */
+  tokensPerSecond?: number;
+  /** Time since tokens of the attempt were reported last, milliseconds; workers report them periodically. */
+  tokensAgeMs?: Integer;
+  /** The engine sends no tokens: the request waits in the engine or was preempted, or the engine hangs. */
+  waiting?: true;
 }
 export interface ListRequestsReply extends PageReply {
   /** The requests of the page, unordered. */

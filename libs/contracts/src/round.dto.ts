@@ -191,13 +191,23 @@ export interface BlockedReason {
    * `PAYLOAD_STORE_FULL`: the payload quota of the job is used up, or the payload store has no room. `UNAVAILABLE`: the
    * payload store cannot be written. `STORE_FULL`: Redis is near its maxmemory. `NO_SERVER_AVAILABLE`: the servers have
    * unknown weights, or other versions than the pool. `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
+   * `TRAINER_SILENT`: the trainer has not called for `orphanAfterMs`.
    */
-  code: 'PAYLOAD_STORE_FULL' | 'UNAVAILABLE' | 'STORE_FULL' | 'NO_SERVER_AVAILABLE' | 'NO_WORKER_AVAILABLE';
+  code:
+    | 'PAYLOAD_STORE_FULL'
+    | 'UNAVAILABLE'
+    | 'STORE_FULL'
+    | 'NO_SERVER_AVAILABLE'
+    | 'NO_WORKER_AVAILABLE'
+    | 'TRAINER_SILENT';
   /** Further reason; only with `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
   reason?: 'weights-unknown' | 'weights-differ' | 'no-worker-of-kind';
   /** Advice, as text. */
   message: string;
-  /** Start of the block, milliseconds since 1970; only with `PAYLOAD_STORE_FULL` and `UNAVAILABLE`. */
+  /**
+   * Start of the block, milliseconds since 1970; only with `PAYLOAD_STORE_FULL` and `UNAVAILABLE`. With
+   * `TRAINER_SILENT`: last call of the trainer.
+   */
   sinceMs?: Integer;
   /** Kind of worker that the job requires; absent for built-in workers. Only with `no-worker-of-kind`. */
   workerKind?: string;

@@ -164,6 +164,7 @@ export const ROUTES: readonly Route[] = [
   reads(ROUND, 'round.status', { fields: [] }),
   reads(`${ROUND}/groups`, 'group.list'),
   reads(`${ROUND}/ledger`, 'job.ledger', { id: 'roundLedger', about: 'Cost of the tail policy in one round.' }),
+  reads(`${ROUND}/explanation`, 'round.explain'),
   reads(`${ROUND}/timeline`, 'round.timeline'),
   reads(`${ROUND}/timeline/export`, 'round.timeline', {
     id: 'timelineExport',

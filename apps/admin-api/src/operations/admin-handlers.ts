@@ -14,6 +14,7 @@ import { JobFrontier } from '../reports/job-frontier';
 import { EventHistory } from '../reports/event-history';
 import { Overview } from '../reports/overview';
 import { RequestTotals } from '../reports/request-totals';
+import { RoundExplanation } from '../reports/explanation/round-explanation';
 import { RoundTimeline } from '../reports/round-timeline';
 import { ServerCalls } from '../reports/server-calls';
 import { LogLevels } from './log-levels';
@@ -34,6 +35,7 @@ export class AdminHandlers {
     credentials: CredentialStore,
     directory: PoolDirectory,
     audit: AuditLog,
+    explanation: RoundExplanation,
     timeline: RoundTimeline,
     frontier: JobFrontier,
     logLevels: LogLevels,
@@ -68,6 +70,7 @@ export class AdminHandlers {
       'event.list': (request, _, pool) => history.list(pool, request),
       'round.history': (request, _, pool) => history.listRounds(pool, request),
       'request.totals': (request, _, pool) => totals.read(pool, request),
+      'round.explain': (request, _, pool) => explanation.read(pool, request),
       'round.timeline': (request, _, pool) => timeline.read(pool, request),
       'server.calls': (request, _, pool) => serverCalls.list(pool, request),
       'service.log-level': (request, _, pool) => logLevels.set(pool, request),

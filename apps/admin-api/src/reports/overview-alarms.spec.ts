@@ -1,20 +1,8 @@
-import { readFileSync } from 'node:fs';
-import type { OpenRound, OverviewReply, ReadinessReply, ServerStatus } from '@broomwagon/contracts';
+import type { OpenRound, ServerStatus } from '@broomwagon/contracts';
 import { expect, it } from 'vitest';
-import { findAlarms } from './overview-alarms';
+import { findAlarms, type PoolNumbers } from './overview-alarms';
+import { FINE as EMPTY, replica, RUNBOOKS, server, SERVICES } from './pool-numbers.fixture';
 
-type Numbers = Omit<OverviewReply, 'alarms'>;
-
-const replica = (app: string, more: Partial<ReadinessReply> = {}): ReadinessReply => ({
-  app,
-  replicaId: 'one',
-  version: '1',
-  ready: true,
-  checks: [],
-  ...more,
-});
-const server = (serverId: string, more: Partial<ServerStatus> = {}) =>
-  ({ serverId, state: 'ready', heartbeatAgeMs: 100, ...more }) as ServerStatus;
 const ROUND = {
   job: 'job',
   roundId: 'round',
@@ -24,27 +12,17 @@ const ROUND = {
   ageMs: 10_000,
   medianMs: 9_000,
 } as OpenRound;
-const SERVICES = [replica('load-balancer'), replica('trainer-coordinator')];
-const FINE: Numbers = {
-  pool: 'p',
-  atMs: 100_000,
-  unread: [],
-  services: SERVICES,
-  redis: { usedBytes: 1, maxBytes: 100 },
-  paused: false,
-  workers: 1,
-  rounds: [ROUND],
-};
+const FINE: PoolNumbers = { ...EMPTY, rounds: [ROUND] };
 
 interface Scenario {
-  numbers?: Partial<Numbers>;
+  numbers?: Partial<PoolNumbers>;
   servers?: ServerStatus[];
   runbook: string;
   severity: 'critical' | 'warning';
   message: RegExp;
   sinceMs?: number;
 }
-const blocked = (code: NonNullable<OpenRound['blockedReason']>['code']): Partial<Numbers> => ({
+const blocked = (code: NonNullable<OpenRound['blockedReason']>['code']): Partial<PoolNumbers> => ({
   rounds: [{ ...ROUND, blockedReason: { code, message: 'do this', sinceMs: 5 } }],
 });
 const SCENARIOS: Record<string, Scenario> = {
@@ -146,7 +124,7 @@ const SCENARIOS: Record<string, Scenario> = {
   },
   'a round is slow': {
     numbers: { rounds: [{ ...ROUND, medianMs: 4_000 }] },
-    runbook: 'BroomwagonNoClaims',
+    runbook: 'BroomwagonStepSlow',
     severity: 'warning',
     message: /^Step 7 of job is open for 2\.5 times its median$/,
   },
@@ -170,7 +148,6 @@ const SCENARIOS: Record<string, Scenario> = {
     message: /NO_WORKER_AVAILABLE/,
   },
 };
-const RUNBOOKS = readFileSync('docs/operations/alerts.md', 'utf8');
 
 it('finds nothing in a pool that works', () => {
   expect(findAlarms(FINE, [server('a')])).toEqual([]);

@@ -9,7 +9,7 @@ import type {
 } from '@broomwagon/contracts';
 
 /** Everything of an overview except its alarms. */
-type Numbers = Omit<OverviewReply, 'alarms'>;
+export type PoolNumbers = Omit<OverviewReply, 'alarms'>;
 
 const MAX_NAMED = 16;
 /** Silence from which the last answer of an engine is the start of a problem, milliseconds. */
@@ -18,21 +18,25 @@ const SILENT_MS = 10_000;
 const MUCH_SHARE = 0.75;
 const FULL_SHARE = 0.9;
 /** An open round is slow from this multiple of the median of earlier rounds. */
-const SLOW_FACTOR = 2;
+export const SLOW_FACTOR = 2;
 /** Services without which nothing is routed, or no round makes progress. */
-const NEEDED_APPS = ['load-balancer', 'trainer-coordinator'];
+export const NEEDED_APPS: readonly string[] = ['load-balancer', 'trainer-coordinator'];
 
 /** Alarms of a pool, the worst alarm first. */
-export function findAlarms(numbers: Numbers, servers?: readonly ServerStatus[]): OverviewAlarm[] {
+export function findAlarms(numbers: PoolNumbers, servers?: readonly ServerStatus[]): OverviewAlarm[] {
   const { services, redis, rounds } = numbers;
-  const alarms = [
+  return sortAlarms([
     ...findUnread(numbers),
     ...(services === undefined ? [] : findOfServices(services, numbers.pool)),
     ...(redis === undefined ? [] : findOfMemory(redis)),
     ...(servers === undefined ? [] : findOfServers(servers, numbers.atMs)),
     ...findOfPool(numbers),
     ...(rounds === undefined ? [] : rounds.flatMap(findOfRound)),
-  ];
+  ]);
+}
+
+/** Sorts alarms, critical ones first. */
+export function sortAlarms(alarms: readonly OverviewAlarm[]): OverviewAlarm[] {
   return [...alarms.filter(isCritical), ...alarms.filter((alarm) => !isCritical(alarm))];
 }
 
@@ -68,7 +72,7 @@ const PARTS: Record<OverviewPart, { message: string; runbook: string; advice: st
   },
 };
 
-function findUnread({ unread }: Numbers): OverviewAlarm[] {
+function findUnread({ unread }: PoolNumbers): OverviewAlarm[] {
   return unread.map(({ part, reason }) => {
     const { message, runbook, advice } = PARTS[part];
     return { runbook, severity: 'critical', message: `${message}: ${reason}`, advice };
@@ -177,7 +181,7 @@ function findOfServers(servers: readonly ServerStatus[], atMs: number): Overview
 }
 
 /** @param atMs if given, the servers are silent, and their last answer is the start of the problem */
-function toServerAlarm(
+export function toServerAlarm(
   runbook: string,
   servers: readonly ServerStatus[],
   says: string,
@@ -198,7 +202,7 @@ function toServerAlarm(
   };
 }
 
-function findOfPool({ paused, pausedUntilMs, workers, rounds }: Numbers): OverviewAlarm[] {
+function findOfPool({ paused, pausedUntilMs, workers, rounds }: PoolNumbers): OverviewAlarm[] {
   const alarms: OverviewAlarm[] = [];
   if (paused) {
     const until = pausedUntilMs === undefined ? '' : ' until its deadline';
@@ -237,7 +241,7 @@ function findOfRound({ job, roundId, step, state, ageMs, medianMs, blockedReason
   }
   if (state === 'open' && medianMs !== undefined && ageMs > SLOW_FACTOR * medianMs) {
     alarms.push({
-      runbook: 'BroomwagonNoClaims',
+      runbook: 'BroomwagonStepSlow',
       severity: 'warning',
       message: `Step ${step} of ${job} is open for ${(ageMs / medianMs).toFixed(1)} times its median`,
       advice: 'The page Timeline says what the round waits for.',
@@ -254,4 +258,5 @@ const BLOCKED_RUNBOOKS: Record<NonNullable<OpenRound['blockedReason']>['code'], 
   STORE_FULL: 'BroomwagonRedisFull',
   NO_SERVER_AVAILABLE: 'BroomwagonNoReadyServer',
   NO_WORKER_AVAILABLE: 'BroomwagonNoWorkers',
+  TRAINER_SILENT: 'BroomwagonNoProgress',
 };

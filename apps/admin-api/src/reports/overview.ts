@@ -16,20 +16,28 @@ import {
 import { TypedClient } from '@broomwagon/messaging';
 import { RedisMemory } from '@broomwagon/state';
 import { Readiness } from './readiness';
-import { findAlarms } from './overview-alarms';
+import { findAlarms, type PoolNumbers } from './overview-alarms';
+import { SharedReads } from './shared-reads';
 
 /** Maximum duration of a call, milliseconds: a part that is down must not hide the others for long. */
-const CALL_MS = 3_000;
-/** Time in which requests share one reply, milliseconds, because every open console sends requests. */
+export const CALL_MS = 3_000;
+/** Time in which requests share one reply, milliseconds. */
 const SHARED_MS = 1_000;
 const MAX_JOBS = 16;
 
 type Parts = Omit<OverviewReply, 'pool' | 'atMs' | 'alarms' | 'unread'>;
+/** What is known of a pool at one moment. */
+export interface PoolReading {
+  /** The overview without its alarms. */
+  numbers: PoolNumbers;
+  /** All servers; absent if the load-balancer has not answered. */
+  servers?: readonly ServerStatus[];
+}
 
 /** Reads the overview of a pool for a person on call, each part by itself: a failed part hides no other part. */
 @Injectable()
 export class Overview {
-  private readonly shared = new Map<PoolName, { reply: Promise<OverviewReply>; sinceMs: number }>();
+  private readonly shared = new SharedReads<PoolReading>(SHARED_MS);
 
   constructor(
     private readonly client: TypedClient,
@@ -38,15 +46,17 @@ export class Overview {
   ) {}
 
   /** Reads the overview. A part that does not answer is no error: `unread` of the reply names the part. */
-  read(pool: PoolName): Promise<OverviewReply> {
-    const now = performance.now();
-    for (const [name, { sinceMs }] of this.shared) if (now - sinceMs >= SHARED_MS) this.shared.delete(name);
-    const shared = this.shared.get(pool) ?? { reply: this.readParts(pool), sinceMs: now };
-    this.shared.set(pool, shared);
-    return shared.reply;
+  async read(pool: PoolName): Promise<OverviewReply> {
+    const { numbers, servers } = await this.readPool(pool);
+    return { ...numbers, alarms: findAlarms(numbers, servers) };
   }
 
-  private async readParts(pool: PoolName): Promise<OverviewReply> {
+  /** Reads the pool. A part that does not answer is no error: `numbers.unread` names the part. */
+  readPool(pool: PoolName): Promise<PoolReading> {
+    return this.shared.get(pool, () => this.readParts(pool));
+  }
+
+  private async readParts(pool: PoolName): Promise<PoolReading> {
     const parts: Record<OverviewPart, () => Promise<Parts & { all?: readonly ServerStatus[] }>> = {
       services: async () => ({ services: (await this.readiness.read(pool)).replicas }),
       pool: async () => {
@@ -74,9 +84,8 @@ export class Overview {
         }),
       ),
     );
-    const { all, ...read } = Object.assign({}, ...found) as Parts & { all?: readonly ServerStatus[] };
-    const reply = { ...read, pool, atMs: Date.now(), unread };
-    return { ...reply, alarms: findAlarms(reply, all) };
+    const { all: servers, ...read } = Object.assign({}, ...found) as Parts & { all?: readonly ServerStatus[] };
+    return { numbers: { ...read, pool, atMs: Date.now(), unread }, servers };
   }
 
   private async listServers(pool: PoolName): Promise<ServerStatus[]> {
@@ -132,7 +141,10 @@ function countStates(servers: readonly ServerStatus[]): OverviewReply['serversBy
 }
 
 /** Median time from opening to completion of the rounds of the same kind, milliseconds. */
-function computeMedian(rounds: readonly RoundSummary[], { roundId, kind }: RoundSummary): number | undefined {
+export function computeMedian(
+  rounds: readonly RoundSummary[],
+  { roundId, kind }: Pick<RoundSummary, 'roundId' | 'kind'>,
+): number | undefined {
   const times = rounds.flatMap((one) =>
     one.kind === kind && one.roundId !== roundId && one.state !== 'cancelled' && one.completedAtMs !== undefined
       ? [one.completedAtMs - one.openedAtMs]

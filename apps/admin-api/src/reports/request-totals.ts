@@ -24,19 +24,20 @@ export class RequestTotals {
     private readonly config: AdminApiConfig,
   ) {}
 
-  /** @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND, UNAVAILABLE */
-  read(pool: PoolName, { serverId, job, roundId }: RequestTotalsRequest): Promise<RequestTotalsReply> {
-    return serverId === undefined ? this.readRound(pool, { job, roundId }) : this.readServer(pool, serverId);
+  /** @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND, GROUP_NOT_FOUND, SERVER_NOT_FOUND, UNAVAILABLE */
+  read(pool: PoolName, { serverId, ...selector }: RequestTotalsRequest): Promise<RequestTotalsReply> {
+    return serverId === undefined ? this.readList(pool, selector) : this.readServer(pool, serverId);
   }
 
-  private async readRound(
+  /** Reads the requests of a round or a group. */
+  private async readList(
     pool: PoolName,
-    round: Pick<RequestTotalsRequest, 'job' | 'roundId'>,
+    selector: Omit<RequestTotalsRequest, 'serverId'>,
   ): Promise<RequestTotalsReply> {
     const totals: RequestTotalsReply = { requests: 0, tokens: 0, withoutTokens: 0 };
     let cursor: string | undefined;
     do {
-      const page = await this.client.call(pool, 'request.list', { ...round, cursor }, this.options);
+      const page = await this.client.call(pool, 'request.list', { ...selector, cursor }, this.options);
       totals.requests += page.requests.length;
       for (const { tokenCount } of page.requests) totals.tokens += tokenCount;
       ({ cursor } = page);

@@ -1,9 +1,12 @@
 import { readData, type Schemas } from '@broomwagon/admin-client';
 import { type Command, Option } from 'commander';
 import { count } from '../arguments';
+import { CommandFailure } from '../failures';
+import { formatPart, getFulfilled, throwFailure } from '../parts';
 import type { Act, Session } from '../session';
 import { formatDuration, formatFields, formatTable, formatTime } from '../tables';
 import { formatFieldsOfEvent } from './events';
+import { formatExplanation } from './explanation';
 
 const ROUND = '/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}';
 
@@ -72,28 +75,30 @@ export function addRounds(program: Command, act: Act): void {
       }),
     );
   rounds
-    .command('timeline <roundId>')
-    .description('prints the events that explain the time of a round, oldest first')
+    .command('timeline [roundId]')
+    .description('prints the events of a round (default: the open one), oldest first, then what it waits for')
     .option('--job <job>', 'its job (default: the only one)')
     .option('--request <requestId>', 'only of this request: each attempt with its server and times')
     .option('--limit <n>', 'maximum events', count, 1_000)
     .action(
-      act(async (session, roundId: string, { job, request: requestId, limit }: TimelineOptions) => {
+      act(async (session, given: string | undefined, { job: named, request: requestId, limit }: TimelineOptions) => {
         const pool = await session.pool();
-        const path = { pool, job: await session.job(pool, job), roundId };
-        let missingEvents = 0;
-        const read = (cursor?: number) =>
-          readData(session.client.GET(`${ROUND}/timeline`, { params: { path, query: { requestId, cursor } } }));
-        const events = await session.all(
-          read,
-          (page) => {
-            missingEvents += page.missingEvents;
-            return page.events;
-          },
-          limit,
+        const job = await session.job(pool, named);
+        const path = { pool, job, roundId: given ?? (await findOpenRound(session, pool, job)) };
+        const parts = await Promise.allSettled([
+          readTimeline(session, path, { requestId, limit }),
+          requestId === undefined ? readExplanation(session, path) : undefined,
+        ] as const);
+        const [timeline, explanation] = parts;
+        const shown = { ...getFulfilled(timeline), explanation: getFulfilled(explanation) };
+        if (shown.events === undefined && shown.explanation === undefined) throwFailure(parts);
+        await session.show(shown, () =>
+          [
+            formatPart(timeline, formatTimeline),
+            ...(requestId === undefined ? [formatPart(explanation, (one) => formatExplanation(one!))] : []),
+          ].join('\n\n'),
         );
-        const gap = missingEvents === 0 ? [] : [`(${missingEvents} events are missing: the stream has lost them)`];
-        await session.show({ events, missingEvents }, () => [...events.map(eventLine), ...gap].join('\n') || '(none)');
+        throwFailure(parts);
       }),
     );
   rounds
@@ -125,6 +130,49 @@ async function fetchRounds({ client }: Session, pool: string, job: string): Prom
   const params = { path: { pool, job } };
   const { rounds } = await readData(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params }));
   return rounds.map((round) => ({ job, ...round }));
+}
+
+interface RoundPath {
+  pool: string;
+  job: string;
+  roundId: string;
+}
+interface Timeline {
+  events: Schemas['PoolEvent'][];
+  missingEvents: number;
+}
+
+/** @throws CommandFailure without an open round */
+async function findOpenRound({ client }: Session, pool: string, job: string): Promise<string> {
+  const params = { path: { pool, job } };
+  const { openRoundId } = await readData(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params }));
+  if (openRoundId === undefined) throw new CommandFailure(`job ${job} has no open round: name a round`);
+  return openRoundId;
+}
+
+function readExplanation({ client }: Session, path: RoundPath): Promise<Schemas['ExplainRoundReply']> {
+  return readData(client.GET(`${ROUND}/explanation`, { params: { path } }));
+}
+
+async function readTimeline(
+  session: Session,
+  path: RoundPath,
+  { requestId, limit }: { requestId?: string; limit: number },
+): Promise<Timeline> {
+  let missingEvents = 0;
+  const read = (cursor?: number) =>
+    readData(session.client.GET(`${ROUND}/timeline`, { params: { path, query: { requestId, cursor } } }));
+  const takeEvents = (page: Schemas['RoundTimelineReply']) => {
+    missingEvents += page.missingEvents;
+    return page.events;
+  };
+  const events = await session.all(read, takeEvents, limit);
+  return { events, missingEvents };
+}
+
+function formatTimeline({ events, missingEvents }: Timeline): string {
+  const gap = missingEvents === 0 ? [] : [`(${missingEvents} events are missing: the stream has lost them)`];
+  return [...events.map(eventLine), ...gap].join('\n') || '(none)';
 }
 
 function groupRow(group: Schemas['GroupStatus']) {

@@ -2,6 +2,7 @@ import { AdminApiError, readData, type Schemas } from '@broomwagon/admin-client'
 import type { Command } from 'commander';
 import type { Act, Session } from '../session';
 import { formatTable, formatTime } from '../tables';
+import { formatPart, getFulfilled, throwFailure } from '../parts';
 import { entryRow } from './audit';
 import { listServers, serverRow } from './servers';
 
@@ -103,20 +104,6 @@ async function listLostChanges({ client }: Session, pool: string): Promise<Schem
 function lostText(changes: readonly Schemas['AuditEntry'][]): string {
   const title = 'Redis was restarted or set back: check these changes, and make the lost ones again.';
   return [title, formatTable(changes.map(entryRow))].join('\n');
-}
-
-/** @throws the first failure, if a part has failed */
-function throwFailure(parts: readonly PromiseSettledResult<unknown>[]): void {
-  const failed = parts.find((part) => part.status === 'rejected');
-  if (failed !== undefined) throw failed.reason;
-}
-
-function getFulfilled<Value>(part: PromiseSettledResult<Value>): Value | undefined {
-  return part.status === 'fulfilled' ? part.value : undefined;
-}
-
-function formatPart<Value>(part: PromiseSettledResult<Value>, text: (value: Value) => string): string {
-  return part.status === 'fulfilled' ? text(part.value) : `(no reply: ${(part.reason as Error).message})`;
 }
 
 async function listJobs(session: Session, pool: string): Promise<JobView[]> {

@@ -6,9 +6,12 @@ import { useLive } from '../live/use-live';
 import { useSession } from '../session/session';
 import { useScope } from '../shell/scope';
 
+/** Statuses of replies about a name that is wrong, or that nothing has. */
+const WRONG_NAME = new Set<number | undefined>([400, 404]);
+
 interface StoppedWorkProps {
   /** The requests that the action stops. */
-  of: { serverId?: string; job?: string; roundId?: string };
+  of: { serverId?: string; job?: string; roundId?: string; groupId?: string };
   /** Effect on the requests, as a verb. */
   verb: 'stops' | 'interrupts' | 'moves';
 }
@@ -20,6 +23,14 @@ export function StoppedWork({ of, verb }: StoppedWorkProps) {
   const totals = useLive(`${pool}/totals/${JSON.stringify(of)}`, (signal) =>
     readData(client.GET('/api/v1/pools/{pool}/request-totals', { params: { path: { pool }, query: of }, signal })),
   );
+  // A name that is being typed names nothing yet.
+  if (totals.state === 'failed' && WRONG_NAME.has(totals.failure.error.status)) {
+    return (
+      <Text size="sm" role="status">
+        {totals.failure.error.reason}
+      </Text>
+    );
+  }
   return (
     <LiveData live={totals} what="the requests that this stops">
       {(value) => (

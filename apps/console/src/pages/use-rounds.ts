@@ -5,6 +5,11 @@ import { type Live, useLive } from '../live/use-live';
 
 export type Round = Schemas['RoundSummary'];
 
+/** Whether a round still waits for groups. */
+export function isOpen({ state }: Pick<Round, 'state'>): boolean {
+  return state === 'opening' || state === 'open';
+}
+
 export function useRounds(): Live<readonly Round[]> {
   const { client } = useSession();
   const path = useJob();

@@ -23,21 +23,49 @@ describe('request.list', () => {
     const [done, running, claimed] = await worker.claim(3);
     await worker.complete(done!);
     const segment = fixture.buildSegment(running!, 7);
-    await call(pool, 'request.save', { ...worker.fence(running!), serverId: 's1', segment });
+    await call(pool, 'request.save', { ...worker.fence(running!), serverId: 's1', waiting: true, segment });
 
     const { attempt } = running!;
-    const held = { attempt, failures: 0, workerId: 'w', workerEpoch: worker.workerEpoch };
+    const { maxTokens } = running!;
+    const held = { attempt, failures: 0, maxTokens, workerId: 'w', workerEpoch: worker.workerEpoch };
     const ageMs = expect.any(Number) as number;
+    const started = { serverId: 's1', waiting: true as const, tokensAgeMs: ageMs };
     const expected: Partial<RequestStatus>[] = [
-      { requestId: running!.requestId, state: 'running', tokenCount: 7, serverId: 's1', ageMs, ...held },
+      { requestId: running!.requestId, state: 'running', tokenCount: 7, ageMs, ...started, ...held },
       { requestId: claimed!.requestId, state: 'claimed', tokenCount: 0, ageMs, ...held },
-      { requestId: 'job/g1/1', state: 'pending', tokenCount: 0, attempt: '0', failures: 0 },
+      { requestId: 'job/g1/1', state: 'pending', tokenCount: 0, maxTokens, attempt: '0', failures: 0 },
     ];
     expect(await call(pool, 'request.list', { job: 'job' })).toEqual({ requests: expected });
     const ofWorker = await call(pool, 'request.list', { workerId: 'w', minAgeMs: 0 });
     expect(ofWorker.requests).toEqual(expect.arrayContaining(expected.slice(0, 2)));
     expect(ofWorker.requests).toHaveLength(2);
     expect(await call(pool, 'request.list', { job: 'job', minAgeMs: 600_000 })).toEqual({ requests: [] });
+  });
+
+  it('has the mean speed of an attempt from its start to its last save', async () => {
+    fixture.freshPool();
+    const { pool } = fixture;
+    const worker = await fixture.worker('w');
+    const { roundId, trainerEpoch } = await fixture.open('job', {
+      groupsPerStep: 1,
+      remainingGroups: 1,
+      policy: { name: 'resume', overProvision: 1 },
+    });
+    await call(pool, 'round.submit', { job: 'job', roundId, trainerEpoch, groups: groups(1) });
+    const [claim] = await worker.claim(1);
+    const fence = { ...worker.fence(claim!), serverId: 's1' };
+    const read = async () => (await call(pool, 'request.list', { job: 'job', state: 'running' })).requests[0]!;
+    await call(pool, 'request.save', fence);
+    const started = await read();
+    expect(started).not.toHaveProperty('tokensPerSecond');
+    expect(started).not.toHaveProperty('tokensAgeMs');
+    // The save is in a later millisecond than the start.
+    await expect.poll(async () => (await read()).ageMs).toBeGreaterThan(started.ageMs! + 1);
+    await call(pool, 'request.save', { ...fence, segment: fixture.buildSegment(claim!, 100) });
+    const { tokensPerSecond, tokensAgeMs, ageMs } = await read();
+    // The start is not before the claim, and not after the first save.
+    expect(tokensPerSecond).toBeGreaterThanOrEqual((100 / (ageMs! - tokensAgeMs! + 1)) * 1_000);
+    expect(tokensPerSecond).toBeLessThanOrEqual(100_000);
   });
 
   it.each([undefined, 1, 2, 100])('pages through a round, in pages of at most %s requests', async (limit) => {

@@ -382,7 +382,7 @@ class DuplicateGroup(BroomwagonError):
 
 
 class GroupNotFound(BroomwagonError):
-    """The round has accepted no such group."""
+    """No such group in the job, or the round has not accepted it."""
 
     code = "GROUP_NOT_FOUND"
 

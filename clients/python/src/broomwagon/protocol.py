@@ -611,11 +611,12 @@ class BeginWeightsRequest(TypedDict):
 class BlockedReason(TypedDict):
     """Why a round is blocked, and how to unblock it."""
 
-    code: Literal["PAYLOAD_STORE_FULL", "UNAVAILABLE", "STORE_FULL", "NO_SERVER_AVAILABLE", "NO_WORKER_AVAILABLE"]
+    code: Literal["PAYLOAD_STORE_FULL", "UNAVAILABLE", "STORE_FULL", "NO_SERVER_AVAILABLE", "NO_WORKER_AVAILABLE", "TRAINER_SILENT"]
     """`PAYLOAD_STORE_FULL`: the payload quota of the job is used up, or the payload store has no room.
     `UNAVAILABLE`: the payload store cannot be written. `STORE_FULL`: Redis is near its maxmemory.
     `NO_SERVER_AVAILABLE`: the servers have unknown weights, or other versions than the pool.
-    `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
+    `NO_WORKER_AVAILABLE`: no worker claims requests of the job. `TRAINER_SILENT`: the trainer has not
+    called for `orphanAfterMs`.
     """
 
     reason: NotRequired[Literal["weights-unknown", "weights-differ", "no-worker-of-kind"]]
@@ -625,7 +626,9 @@ class BlockedReason(TypedDict):
     """Advice, as text."""
 
     sinceMs: NotRequired[int]
-    """Start of the block, milliseconds since 1970; only with `PAYLOAD_STORE_FULL` and `UNAVAILABLE`."""
+    """Start of the block, milliseconds since 1970; only with `PAYLOAD_STORE_FULL` and `UNAVAILABLE`. With
+    `TRAINER_SILENT`: last call of the trainer.
+    """
 
     workerKind: NotRequired[str]
     """Kind of worker that the job requires; absent for built-in workers. Only with `no-worker-of-kind`."""
@@ -2696,8 +2699,9 @@ class ListRequestsReply(TypedDict):
 
 
 class ListRequestsRequest(TypedDict):
-    """`request.list`: one page of the requests of a round or a worker that have not ended. Needs exactly
-    one of `job` and `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
+    """`request.list`: one page of the requests of a round, a group or a worker that have not ended. Needs
+    exactly one of `job` and `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, GROUP_NOT_FOUND,
+    WORKER_NOT_FOUND.
     """
 
     limit: NotRequired[int]
@@ -2711,6 +2715,9 @@ class ListRequestsRequest(TypedDict):
 
     roundId: NotRequired[str]
     """The round, with `job`. Default: the round that is not closed, or the last round."""
+
+    groupId: NotRequired[str]
+    """The requests of this group, with `job`, in any round or in the long-tail queue."""
 
     workerId: NotRequired[str]
     """The requests of the live epoch of this worker, of any job and round."""
@@ -4236,6 +4243,9 @@ class RequestDetails(TypedDict):
     tokenCount: int
     """Reported tokens of all attempts. The number of a stuck request does not grow."""
 
+    maxTokens: NotRequired[int]
+    """Token budget of the request; absent if Redis has lost its group."""
+
     workerId: NotRequired[str]
     """The worker of the request. Without a worker, `workerEpoch` and `ageMs` are absent too."""
 
@@ -4253,6 +4263,17 @@ class RequestDetails(TypedDict):
 
     boundServerId: NotRequired[str]
     """The target server of a move, until the request runs there."""
+
+    tokensPerSecond: NotRequired[float]
+    """Mean tokens of the attempt in a second, until its last report; absent before its first tokens are
+    reported.
+    """
+
+    tokensAgeMs: NotRequired[int]
+    """Time since tokens of the attempt were reported last, milliseconds; workers report them periodically."""
+
+    waiting: NotRequired[Literal[True]]
+    """The engine sends no tokens: the request waits in the engine or was preempted, or the engine hangs."""
 
     state: Union[Literal["pending", "claimed", "running", "cutting", "unfinished"], Literal["finished"], Literal["trained"], Literal["failed"], Literal["dropped"]]
     """State of the request (docs/architecture.md: States of a request)."""
@@ -4403,6 +4424,9 @@ class RequestStatus(TypedDict):
     tokenCount: int
     """Reported tokens of all attempts. The number of a stuck request does not grow."""
 
+    maxTokens: NotRequired[int]
+    """Token budget of the request; absent if Redis has lost its group."""
+
     workerId: NotRequired[str]
     """The worker of the request. Without a worker, `workerEpoch` and `ageMs` are absent too."""
 
@@ -4420,6 +4444,17 @@ class RequestStatus(TypedDict):
 
     boundServerId: NotRequired[str]
     """The target server of a move, until the request runs there."""
+
+    tokensPerSecond: NotRequired[float]
+    """Mean tokens of the attempt in a second, until its last report; absent before its first tokens are
+    reported.
+    """
+
+    tokensAgeMs: NotRequired[int]
+    """Time since tokens of the attempt were reported last, milliseconds; workers report them periodically."""
+
+    waiting: NotRequired[Literal[True]]
+    """The engine sends no tokens: the request waits in the engine or was preempted, or the engine hangs."""
 
 
 class RequeueReply(TypedDict):

@@ -1,2 +1,2 @@
 export * from './ledger-summary';
-export { lengthBin } from './length-bins';
+export { lengthBin, lengthRange } from './length-bins';

@@ -7,7 +7,7 @@ import {
   type LedgerAlarm,
   type LedgerBounds,
 } from '@broomwagon/contracts';
-import { binFloor, binTokens, lengthBin } from './length-bins';
+import { binFloor, binTokens, lengthBin, lengthRange } from './length-bins';
 import { kaplanMeier, computeMean, computeQuantile, type Survival } from './kaplan-meier';
 
 /**
@@ -135,22 +135,14 @@ function capShare({ steps }: Survival, ended: Map<number, number>, atCap: Map<nu
   return steps.reduce((sum, { value, share }) => sum + share * (shares.get(value) ?? 0), 0);
 }
 
-const RANGES_PER_DOUBLING = 4;
-
 function lengthRanges(ended: Map<number, number>, cut: Map<number, number>): LengthRange[] {
   const ranges = new Map<number, LengthRange>();
   const count = (counts: Map<number, number>, field: 'finished' | 'unfinished') => {
     for (const [bin, samples] of counts) {
-      const range = Math.floor(Math.log2(Math.max(1, binTokens(bin))) * RANGES_PER_DOUBLING);
-      const tokens = (edge: number) => (edge === 0 ? 0 : Math.round(2 ** (edge / RANGES_PER_DOUBLING)));
-      const found = ranges.get(range) ?? {
-        fromTokens: tokens(range),
-        toTokens: tokens(range + 1),
-        finished: 0,
-        unfinished: 0,
-      };
+      const edges = lengthRange(binTokens(bin));
+      const found = ranges.get(edges.fromTokens) ?? { ...edges, finished: 0, unfinished: 0 };
       found[field] += samples;
-      ranges.set(range, found);
+      ranges.set(edges.fromTokens, found);
     }
   };
   count(ended, 'finished');

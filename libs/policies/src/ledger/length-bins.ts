@@ -38,3 +38,12 @@ function toOctave(bin: number): number {
 function binWidth(bin: number): number {
   return (EXACT * 2 ** toOctave(bin)) / PER_DOUBLING;
 }
+
+const RANGES_PER_DOUBLING = 4;
+
+/** Returns the edges of the range of a ledger that has a length, in tokens. A doubling has four ranges. */
+export function lengthRange(tokens: number): { fromTokens: number; toTokens: number } {
+  const range = Math.floor(Math.log2(Math.max(1, tokens)) * RANGES_PER_DOUBLING);
+  const toEdge = (edge: number): number => (edge === 0 ? 0 : Math.round(2 ** (edge / RANGES_PER_DOUBLING)));
+  return { fromTokens: toEdge(range), toTokens: toEdge(range + 1) };
+}

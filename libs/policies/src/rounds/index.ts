@@ -1,2 +1,3 @@
 export type { PlanProgress } from '../forming/form-round';
+export { computeLatestEnd, type LatestEnd, type OpenRequest, type UnknownEnd } from './latest-end';
 export * from './plan-round';

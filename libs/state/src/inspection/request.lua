@@ -9,8 +9,8 @@ Flags: allow-oom ]]
 return function(tx, args)
   local request = Request.load(tx, args.requestId)
   if not request then return Reply.fail('REQUEST_NOT_FOUND', 'There is no request ' .. args.requestId, 'requestId') end
-  local status = RequestStatus.of(tx, request)
   local group = Group.load(tx, request.job, request.groupId)
+  local status = RequestStatus.of(tx, request, group)
   status.job, status.groupId, status.roundId = request.job, request.groupId, group and group.roundId or nil
   status.firstStep, status.cuts = group and group.firstStep, group and Group.read_past(tx, group).cuts or 0
   return InlineSegments.append(Reply.object(status), request.segments)

@@ -74,6 +74,15 @@ function Request.read_moves(tx, request)
   return request
 end
 
+-- Adds to a request when its attempt started on the server and when its tokens were saved last, and whether it waits at
+-- its engine. Returns the request.
+function Request.read_progress(tx, request)
+  local field = redis.call('HMGET', tx.key:request(request.id), 'startedAtMs', 'savedAtMs', 'waiting')
+  request.startedAtMs, request.savedAtMs = tonumber(field[1] or nil), tonumber(field[2] or nil)
+  request.waiting = field[3] == '1'
+  return request
+end
+
 -- Adds to a request the reasons of its end. Returns the request.
 function Request.read_end(tx, request)
   local field = redis.call('HMGET', tx.key:request(request.id), 'finishReason', 'engineFinishReason', 'unconfirmed',
@@ -125,7 +134,8 @@ function Request.set(tx, request, fields) Hashes.store(tx.key:request(request.id
 
 -- Notes that the attempt runs on a server; `is_waiting`: still in the queue of the engine.
 function Request.set_running(tx, request, server_id, is_waiting)
-  Hashes.set(tx.key:request(request.id), { started = 1, serverId = server_id, waiting = is_waiting and 1 or 0 })
+  Hashes.set(tx.key:request(request.id), { started = 1, serverId = server_id, waiting = is_waiting and 1 or 0,
+    startedAtMs = not request.started and tx.now_text or nil })
   request.started, request.serverId, request.waiting = true, server_id, is_waiting
 end
 
@@ -164,7 +174,7 @@ end
 -- Replaces the partial save of the attempt by a segment, JSON.
 function Request.set_saved(tx, request, segment, tokens)
   forget_pieces(tx, request)
-  Request.set(tx, request, { savedSegment = segment, savedTokens = tokens })
+  Request.set(tx, request, { savedSegment = segment, savedTokens = tokens, savedAtMs = tx.now_text })
 end
 
 -- Adds a segment, JSON, to the partial save of the attempt.
@@ -176,14 +186,14 @@ function Request.add_piece(tx, request, segment, tokens)
   request.pieces, request.savedTokens = request.pieces + 1, request.savedTokens + tokens
   request.storedPieces = request.pieces
   local count = Format.integer(request.pieces)
-  redis.call('HSET', tx.key:request(request.id), 'savedPiece:' .. count, segment, 'savedPieces',
-    string.format('%s %.0f %.0f %s', request.attempt, request.firstTokens, request.savedTokens, count))
+  redis.call('HSET', tx.key:request(request.id), 'savedPiece:' .. count, segment, 'savedAtMs', tx.now_text,
+    'savedPieces', string.format('%s %.0f %.0f %s', request.attempt, request.firstTokens, request.savedTokens, count))
 end
 
 -- Deletes the partial save of the attempt: its tokens are in a segment now, or count no more.
 function Request.forget_saved(tx, request)
   forget_pieces(tx, request)
-  redis.call('HDEL', tx.key:request(request.id), 'savedSegment', 'savedTokens')
+  redis.call('HDEL', tx.key:request(request.id), 'savedSegment', 'savedTokens', 'savedAtMs')
   request.savedSegment, request.savedTokens = nil, 0
 end
 

@@ -32,16 +32,25 @@ local function describe_other_weights(tx, server)
     Format.integer(server.weightVersion), tx.settings.requiredWeightVersion)
 end
 
--- BlockedReason of the protocol as JSON, for a round that no server or no worker serves; or nil.
-local function find_unserved(tx, job, opened_at)
+local TRAINER_SILENT = 'The trainer has not called for longer than orphanAfterMs, so no request of the job is claimed: '
+  .. 'start the trainer again, or cancel the round'
+
+-- BlockedReason of the protocol as JSON, for a round whose trainer is silent, or that no server or no worker serves; or
+-- nil.
+local function find_unserved(tx, job, status)
+  local known, has_pending = Job.get(tx, job), redis.call('EXISTS', tx.key:pending(job)) == 1
+  local lacks_groups = status.shortfallGroups > 0 or status.roundGroups < status.takenGroups + status.newGroups
+  if (has_pending or lacks_groups) and Job.is_orphaned(tx, known) then
+    return Reply.object({ code = 'TRAINER_SILENT', message = TRAINER_SILENT, sinceMs = known.trainerSeenAtMs })
+  end
   if Settings.pause_reason(tx) then return nil end
   local obstacle, server = Servers.find_weight_obstacle(tx)
   if obstacle then
     return Reply.object({ code = 'NO_SERVER_AVAILABLE', reason = obstacle,
       message = obstacle == 'weights-unknown' and WEIGHTS_UNKNOWN or describe_other_weights(tx, server) })
   end
-  if tx.now < opened_at + GRACE_MS or redis.call('EXISTS', tx.key:pending(job)) == 0 then return nil end
-  local kind = Job.get(tx, job).workerKind
+  if tx.now < status.openedAtMs + GRACE_MS or not has_pending then return nil end
+  local kind = known.workerKind
   if ClaimTurns.held_by_workers(tx, job) > 0 or Claimers.has(tx, kind) then return nil end
   local named = kind and 'of the kind ' .. kind or 'without a kind'
   return Reply.object({ code = 'NO_WORKER_AVAILABLE', reason = 'no-worker-of-kind', workerKind = kind,
@@ -69,7 +78,7 @@ function RoundStatus.json(tx, job, round_id)
     local why = cjson.decode(blocked)
     json.blockedReason = cjson.encode({ code = why.code, message = why.message, sinceMs = why.sinceMs })
   elseif is_open then
-    json.blockedReason = find_unserved(tx, job, status.openedAtMs)
+    json.blockedReason = find_unserved(tx, job, status)
   end
   json.wastedByReason, status.wastedTokens = counts_json(WASTE_REASONS, function(reason)
     return tonumber(redis.call('HGET', tx.key:roundLedger(job, round_id), 'waste.' .. reason) or 0)

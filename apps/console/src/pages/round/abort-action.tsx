@@ -69,6 +69,7 @@ export function AbortAction({ job, roundId, onDone }: { job: string; roundId: st
         />
       )}
       {target === 'roundId' && <StoppedWork of={{ job, roundId }} verb="stops" />}
+      {target === 'groupId' && id !== '' && <StoppedWork of={{ job, groupId: id }} verb="stops" />}
       {target === 'serverId' && id !== '' && <StoppedWork of={{ serverId: id }} verb="stops" />}
       <TextInput
         label="Reason"

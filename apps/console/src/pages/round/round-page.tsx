@@ -5,7 +5,8 @@ import { LiveData } from '../../components/live-data';
 import { Section, Stat, Stats } from '../../components/stat';
 import { nowMs } from '../../live/server-clock';
 import { useLive } from '../../live/use-live';
-import { useRounds } from '../use-rounds';
+import { useExplanation } from '../use-explanation';
+import { isOpen, useRounds } from '../use-rounds';
 import { useSession } from '../../session/session';
 import { setParameters, useRoute } from '../../address/route';
 import { useJob } from '../../shell/scope';
@@ -14,6 +15,7 @@ import { LengthChart } from './length-chart';
 import { PastRounds } from './past-rounds';
 import { RequestStates } from './request-states';
 import { RequestTable } from './request-table';
+import { RoundEnd } from './round-end';
 import { RoundProgress } from './round-progress';
 
 export default function RoundPage() {
@@ -36,6 +38,8 @@ export default function RoundPage() {
     },
     { everyMs: 2_000, after: ['round.completed', 'round.settled', 'round.closed'] },
   );
+  const isRunning = live.value !== undefined && isOpen(live.value.round);
+  const wait = useExplanation(isRunning ? roundId : undefined);
   return (
     <Stack gap="md">
       <LiveData
@@ -67,10 +71,19 @@ export default function RoundPage() {
         <LiveData live={live} what="the round">
           {(value) => (
             <>
-              <RoundProgress round={value.round} rounds={rounds.value} nowMs={value.atMs} />
+              <RoundProgress round={value.round} nowMs={value.atMs}>
+                {isRunning && (
+                  <LiveData live={wait} what="what the round waits for">
+                    {(explanation) => <RoundEnd explanation={explanation} />}
+                  </LiveData>
+                )}
+              </RoundProgress>
               <RoundStats round={value.round} />
-              <Section title="Lengths of the samples that ended or were cut">
-                <LengthChart lengths={value.ledger.summary.lengths} />
+              <Section title="Lengths of the samples in tokens, of running ones so far">
+                <LengthChart
+                  lengths={value.ledger.summary.lengths}
+                  running={isRunning ? wait.value?.runningLengths : undefined}
+                />
               </Section>
               <Section title="Requests of the job by state">
                 <RequestStates requests={value.status.requests} />

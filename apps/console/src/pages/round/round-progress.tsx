@@ -1,20 +1,19 @@
 import type { Schemas } from '@broomwagon/admin-client';
 import { Badge, Group, Paper, Progress, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
 import { count, dateTime, duration, percent, plainId } from '../../components/format';
 import { brokenBounds } from './broken-bounds';
-import { predictedEnd } from './predicted-end';
 
 interface RoundProgressProps {
   round: Schemas['RoundStatus'];
-  /** The last rounds of the job; absent while they are not known. */
-  rounds?: readonly Schemas['RoundSummary'][];
   nowMs: number;
+  /** The expected end of an open round. */
+  children: ReactNode;
 }
 
 /** Shows accepted and needed groups, the time so far and the expected end. */
-export function RoundProgress({ round, rounds, nowMs }: RoundProgressProps) {
+export function RoundProgress({ round, nowMs, children }: RoundProgressProps) {
   const { acceptedGroups, neededGroups, openedAtMs, completedAtMs } = round;
-  const prediction = predictedEnd(round, rounds, nowMs);
   const share = acceptedGroups / Math.max(1, neededGroups);
   return (
     <Paper withBorder p="md">
@@ -48,14 +47,7 @@ export function RoundProgress({ round, rounds, nowMs }: RoundProgressProps) {
             ? `running for ${duration(nowMs - openedAtMs)}`
             : `done after ${duration(completedAtMs - openedAtMs)}${round.settled ? '' : ', cuts not confirmed yet'}`}
         </Text>
-        {prediction && (
-          <Text size="sm">
-            End expected at {dateTime(prediction.atMs)}, in {duration(prediction.atMs - nowMs)}{' '}
-            <Text span size="sm" c="dimmed">
-              ({prediction.by})
-            </Text>
-          </Text>
-        )}
+        {children}
       </Group>
       {round.blockedReason && (
         <Text size="sm" c="var(--bad)" role="alert" mt={6}>

@@ -13,12 +13,14 @@ const LAST_SHARE = 0.1;
 /** Minimum share of pauses for a reason: shorter pauses explain nothing. */
 const MIN_SHARE = 0.005;
 
-/** Reasons why the round was slow, sorted by their share of its duration. */
+/**
+ * Reasons why a completed round was slow, sorted by their share of its duration. The samples that have finished do not
+ * tell what an open round waits for, so an open round has no reasons.
+ */
 export function explain(history: RoundHistory): Reason[] {
-  const { fromMs, bars, pauses } = history;
-  const endMs = history.completedAtMs ?? history.toMs;
+  const { fromMs, completedAtMs: endMs, bars, pauses } = history;
+  if (endMs === undefined || bars.length === 0) return [];
   const roundMs = Math.max(1, endMs - fromMs);
-  if (bars.length === 0) return [];
   const reasons = [
     lastSamples(bars, fromMs, endMs),
     idleSlots(bars, fromMs, endMs),

@@ -16,7 +16,8 @@ import { LiveData } from '../../components/live-data';
 import { saveFile } from '../../components/save-file';
 import { Section } from '../../components/stat';
 import { useLive } from '../../live/use-live';
-import { useRounds } from '../use-rounds';
+import { type Explanation, useExplanation } from '../use-explanation';
+import { isOpen, useRounds } from '../use-rounds';
 import { useSession } from '../../session/session';
 import { setParameters, useParameter, useRoute } from '../../address/route';
 import { useJob } from '../../shell/scope';
@@ -26,6 +27,7 @@ import { explain, formatReason } from './explain';
 import { layOut, type Order, type View, wholeView } from './layout';
 import { canvasPainter, svgPainter } from './painters';
 import { readRound, type RoundReading } from './read-round';
+import { RoundWait } from './round-wait';
 import { TimelineCanvas } from './timeline-canvas';
 
 const PHASE_NAMES: Record<Phase, string> = {
@@ -39,7 +41,10 @@ const PHASE_NAMES: Record<Phase, string> = {
 /** Interval at which a running round is read again, milliseconds. */
 const EVERY_MS = 20_000;
 
-/** Answers "Why is this step slow?": shows the attempts of a round over time, and reasons in words. */
+/**
+ * Answers "Why is this step slow?": shows the attempts of a round over time, and reasons in words. An open round is
+ * explained by what it waits for now, a completed one by its samples.
+ */
 export default function TimelinePage() {
   const { client } = useSession();
   const path = useJob();
@@ -58,6 +63,7 @@ export default function TimelinePage() {
     },
     { everyMs: EVERY_MS, after: ['round.completed', 'round.settled'] },
   );
+  const wait = useExplanation(round && isOpen(round) ? round.roundId : undefined);
   return (
     <Stack gap="md">
       <LiveData
@@ -79,48 +85,53 @@ export default function TimelinePage() {
           />
         )}
       </LiveData>
+      {round && isOpen(round) && (
+        <LiveData live={wait} what="what the round waits for">
+          {(value) => <RoundWait explanation={value} onDone={wait.refresh} />}
+        </LiveData>
+      )}
       {round && (
         <LiveData live={history} what="the attempts of the round">
-          {(value) => <Timeline key={round.roundId} history={value} name={`${job}-${round.roundId}`} />}
+          {(value) => (
+            <Timeline key={round.roundId} history={value} wait={wait.value} name={`${job}-${round.roundId}`} />
+          )}
         </LiveData>
       )}
     </Stack>
   );
 }
 
-function Timeline({ history, name }: { history: RoundHistory; name: string }) {
+interface TimelineProps {
+  history: RoundHistory;
+  /** What the round waits for; absent if it is not open, or while this is not known. */
+  wait?: Explanation;
+  name: string;
+}
+
+function Timeline({ history, wait, name }: TimelineProps) {
   const [given, setOrder] = useParameter('order', 'server');
   const order: Order = given === 'end' ? 'end' : 'server';
   const [chosen, setChosen] = useState<View>();
   const inks = INKS[useComputedColorScheme('light')];
   const layout = useMemo(() => layOut(history, order), [history, order]);
-  const reasons = useMemo(() => explain(history), [history]);
+  const { completedAtMs } = history;
+  const reasons = useMemo(() => explain(history).map(formatReason), [history]);
   const view = useMemo(() => chosen ?? wholeView(history, layout), [chosen, history, layout]);
   const scene = useRef<Scene>(undefined);
   const onScene = useCallback((next: Scene) => (scene.current = next), []);
-  const isRunning = history.completedAtMs === undefined;
+  const saved = completedAtMs === undefined && wait ? [wait.waitsFor, ...wait.causes.map(formatCause)] : reasons;
   return (
     <>
-      <Section
-        title={`What made it slow: ${duration((history.completedAtMs ?? history.toMs) - history.fromMs)}${isRunning ? ' so far' : ''}`}
-      >
-        {reasons.length === 0 && <Text c="dimmed">No attempt has ended or runs yet.</Text>}
-        <List size="sm" type="ordered">
-          {reasons.map((reason) => (
-            <List.Item key={reason.title}>{formatReason(reason)}</List.Item>
-          ))}
-        </List>
-        {!history.hasBeginning && (
-          <Alert color="yellow" mt="xs">
-            The stream of events does not have the beginning of this round: attempts that ended then are not shown.
-          </Alert>
-        )}
-        {history.missingEvents > 0 && (
-          <Alert color="yellow" mt="xs">
-            {count(history.missingEvents)} events of the pool are missing in the stream: some attempts may not be shown.
-          </Alert>
-        )}
-      </Section>
+      {completedAtMs !== undefined && (
+        <Section title={`What made it slow: ${duration(completedAtMs - history.fromMs)}`}>
+          {reasons.length === 0 && <Text c="dimmed">The stream of events has no attempt of this round.</Text>}
+          <List size="sm" type="ordered">
+            {reasons.map((reason) => (
+              <List.Item key={reason}>{reason}</List.Item>
+            ))}
+          </List>
+        </Section>
+      )}
       <Section
         title="Attempts"
         aside={
@@ -138,15 +149,29 @@ function Timeline({ history, name }: { history: RoundHistory; name: string }) {
                 setChosen(undefined);
               }}
             />
-            <Exports scene={scene} inks={inks} name={name} reasons={reasons.map(formatReason)} />
+            <Exports scene={scene} inks={inks} name={name} reasons={saved} />
           </Group>
         }
       >
+        {!history.hasBeginning && (
+          <Alert color="yellow" mb="xs">
+            The stream of events does not have the beginning of this round: attempts that ended then are not shown.
+          </Alert>
+        )}
+        {history.missingEvents > 0 && (
+          <Alert color="yellow" mb="xs">
+            {count(history.missingEvents)} events of the pool are missing in the stream: some attempts may not be shown.
+          </Alert>
+        )}
         <Legend inks={inks} history={history} />
         <TimelineCanvas {...{ history, layout, view, inks, onScene }} onView={setChosen} />
       </Section>
     </>
   );
+}
+
+function formatCause({ message, advice }: Explanation['causes'][0]): string {
+  return `${message}. ${advice}`;
 }
 
 function Legend({ inks, history: { pauses } }: { inks: Inks; history: RoundHistory }) {

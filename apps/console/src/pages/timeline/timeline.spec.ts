@@ -165,6 +165,11 @@ describe('a timeline', () => {
     expect(reasons[1]!.text).toContain('10 requests at once at most');
   });
 
+  it('explains no open round by its samples that have finished', () => {
+    const finished = attempt({ requestId: 'job/g/0', claimedAtMs: 1_010, endedMs: 85 });
+    expect(explain(buildHistory({ openedAtMs: 1_000 }, [finished], [], 3_000))).toEqual([]);
+  });
+
   it('has no phase outside of its attempt when the clock of Redis went back', () => {
     const late = { ...attempt({ requestId: 'job/g/0', claimedAtMs: 5_000, endedMs: 50 }), atMs: 3_000 };
     const [bar] = buildHistory({ openedAtMs: 1_000 }, [late], [], 6_000).bars;
