@@ -25,4 +25,4 @@ it('every script has a row in the benchmark of scripts, or is listed as a script
   expect(unmeasured, 'add a case beside this file, or an entry in small-scripts.ts').toEqual([]);
   const superfluous = small.filter((name) => rows.has(name) || !scripts.includes(name));
   expect(superfluous, 'remove these entries of small-scripts.ts').toEqual([]);
-}, 60_000);
+});
