@@ -145,7 +145,7 @@ export class RolloutSystem {
   /** Connection settings of a user; the NATS_* and REDIS_* variables of the environment apply, as for the services. */
   private async loadConnections(user: string): Promise<ConnectionsConfig> {
     const env = { ...process.env, ...(await this.services!).getSettings(user) };
-    return loadConfig(ConnectionsConfig, { env, alsoKnown: ['BROOMWAGON_CACHE'] });
+    return loadConfig(ConnectionsConfig, { env });
   }
 
   private async connect(user: string): Promise<MessagingConnection> {

@@ -95,6 +95,7 @@ describe('loadConfig', () => {
     expect(listProblems({ BROOMWAGON_CONCURENCY: '3' })).toEqual({
       BROOMWAGON_CONCURENCY: 'is not known; did you mean BROOMWAGON_CONCURRENCY?',
     });
+    expect(listProblems({ BROOMWAGON_CACHE: '/cache' })).toEqual({});
     expect(listProblems({ BROOMWAGON_NATS_URL: 'x' }).BROOMWAGON_NATS_URL).toContain('did you mean NATS_URL?');
     expect(listProblems({}, fileWith({ RDIS_URL: 'x' })).RDIS_URL).toContain('REDIS_URL');
     expect(listProblems({ HOME: '/', SOMETHING_ELSE: '1' })).toEqual({});

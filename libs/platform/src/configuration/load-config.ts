@@ -26,6 +26,8 @@ export class ConfigurationError extends Error {
 }
 
 const OUR_PREFIX = 'BROOMWAGON_';
+/** Variables of the scripts of the repository, which the programs that they start inherit. */
+const INHERITED = ['BROOMWAGON_CACHE'];
 const sources = new WeakMap<object, Map<string, ConfigSource>>();
 
 /**
@@ -38,7 +40,7 @@ export function loadConfig<T extends object>(type: new () => T, options: LoadCon
   const fields = getEnvFields(type);
   const problems: { variable: string; reason: string }[] = [];
   const file = readConfigFile(options.file ?? (env.CONFIG_FILE || undefined), problems);
-  const known = [...fields.map((field) => field.variable), ...(options.alsoKnown ?? [])];
+  const known = [...fields.map((field) => field.variable), ...INHERITED, ...(options.alsoKnown ?? [])];
   for (const name of unknownNames(env, file, known)) {
     const near = closestName(name, known);
     problems.push({ variable: name, reason: `is not known${near === undefined ? '' : `; did you mean ${near}?`}` });
