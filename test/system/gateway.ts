@@ -148,6 +148,8 @@ export function recordingFetch(): { fetch: typeof fetch; raw: string[] } {
 
 /** The objects of a stream of events; `[DONE]` is null. */
 export function parseEvents(text: string): unknown[] {
+  // A refused request has an object as its body.
+  if (typeof text !== 'string') throw new Error(`The reply is no stream: ${JSON.stringify(text)}`);
   const lines = text.split('\n\n').filter((line) => line.startsWith('data: '));
   return lines.map((line) => (line === 'data: [DONE]' ? null : JSON.parse(line.slice(6))));
 }
