@@ -15,7 +15,7 @@ it('prints the tables of docs/operations/sizing.md', () => {
 it('lists parts by the requests that fill one instance, and needs more instances for more requests', () => {
   const limits = computeLimits(fleet);
   expect(limits.map(({ inFlight }) => inFlight)).toEqual(limits.map(({ inFlight }) => inFlight).sort((a, b) => a - b));
-  const redis = limits.find(({ part }) => part.startsWith('Redis'))!;
+  const redis = limits.find(({ part }) => part.startsWith('Redis, main thread'))!;
   expect(redis.inFlight * computeLoad(fleet).redisCores).toBeCloseTo(1, 3);
   const [small, large] = [computeSize({ ...fleet, gpus: 64 }), computeSize(fleet)];
   for (const part of ['pools', 'workers', 'gateways', 'coordinators', 'redisMaxmemoryBytes'] as const)
