@@ -32,6 +32,10 @@ it('makes pictures of all pages', { timeout: TIMEOUT_MS }, async () => {
           await page.getByRole('button', { name: 'Plan' }).click();
           await page.getByRole('dialog').getByRole('button', { name: 'Plan' }).click();
         }
+        await page
+          .getByText(/^Reading /)
+          .first()
+          .waitFor({ state: 'detached' });
         await page.waitForTimeout(SHOWN_MS);
         const file = join(FOLDER, `console-${path}-${colorScheme}.png`);
         await page.screenshot({ path: file });
