@@ -26,7 +26,7 @@ const SHARED_MS = 1_000;
 const MAX_JOBS = 16;
 
 type Parts = Omit<OverviewReply, 'pool' | 'atMs' | 'alarms' | 'unread'>;
-/** What is known of a pool at one moment. */
+/** Answers about a pool, read together. */
 export interface PoolReading {
   /** The overview without its alarms. */
   numbers: PoolNumbers;

@@ -3,7 +3,7 @@ import { type Cell, formatDuration, formatFields, formatTable, formatTime } from
 
 type Explanation = Schemas['ExplainRoundReply'];
 
-/** What a round waits for: its state, its end, causes with runbook and advice, and the requests that it waits for. */
+/** Formats the explanation of a round: its state, its end, causes with runbook and advice, and awaited requests. */
 export function formatExplanation(explanation: Explanation): string {
   const { waitsFor, causes, requests, unread } = explanation;
   return [

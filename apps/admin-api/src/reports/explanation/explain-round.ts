@@ -14,7 +14,7 @@ import { computeAge, countPlaces, isOpen, listOfState, type RoundSnapshot } from
 const MAX_REQUESTS = 16;
 const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
-/** Explains what a round waits for, from what is known of the round and its pool. */
+/** Explains the wait of a round, from a snapshot of the round and its pool. */
 export function explainRound(snapshot: RoundSnapshot): ExplainRoundReply {
   const { job, roundId, numbers, round, requests, medianMs, isPartial } = snapshot;
   const { atMs } = numbers;
@@ -79,7 +79,7 @@ interface Awaited {
   isSilent: boolean;
 }
 
-/** The requests with what delays them: delayed ones first, then the oldest. */
+/** Lists the requests with their delays: delayed requests first, then the oldest. */
 function listAwaited({ servers }: RoundSnapshot, requests: readonly RequestStatus[]): Awaited[] {
   const byId = servers && new Map(servers.map((server) => [server.serverId, server]));
   const awaited = requests.map(({ attempt: _attempt, workerEpoch: _epoch, ...request }): Awaited => {
@@ -103,7 +103,7 @@ function findSilence({ serverId, waiting }: AwaitedRequest, servers: Servers): s
   return waiting && 'its engine sends no tokens';
 }
 
-/** What may delay a request that gets tokens. A suspect server may still send tokens. */
+/** Finds a possible delay of a request that gets tokens. A suspect server may still send tokens. */
 function findDelay({ serverId, failures }: AwaitedRequest, servers: Servers): string | undefined {
   if (serverId !== undefined && servers?.get(serverId)?.state === 'suspect') return 'its server is suspect';
   return failures > 0 ? `has failed before (${failures} times)` : undefined;

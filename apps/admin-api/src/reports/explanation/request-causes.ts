@@ -6,7 +6,7 @@ const MAX_NAMED = 16;
 const LONG_WAIT_MS = 3_000;
 const LONG_STOP_MS = 10_000;
 
-/** What requests of an open round wait for, unless a pause, a block or missing workers explain it. */
+/** Finds causes of waiting requests of an open round, unless a pause, a block or missing workers explain the wait. */
 export function findOfRequests(snapshot: RoundSnapshot, round: RoundStatus): OverviewAlarm[] {
   return [
     ...findUnclaimed(snapshot, round),

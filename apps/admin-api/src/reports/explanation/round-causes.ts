@@ -9,7 +9,7 @@ const ROUND_APPS = new Set([...NEEDED_APPS, 'worker']);
 /** Duration from which a change of weights counts as stuck, milliseconds. */
 const LONG_CHANGE_MS = 60_000;
 
-/** Finds what delays an open round now, the worst first. Each cause has a runbook of docs/operations/alerts.md. */
+/** Finds the causes of delay of an open round, the worst first. Each has a runbook of docs/operations/alerts.md. */
 export function findCauses(snapshot: RoundSnapshot): OverviewAlarm[] {
   const { numbers, servers, round } = snapshot;
   if (round !== undefined && !isOpen(round)) return [];

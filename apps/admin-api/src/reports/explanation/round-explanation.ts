@@ -22,7 +22,7 @@ const SHARED_MS = 2_000;
 /** Maximum requests of a round that are read. */
 const MAX_REQUESTS = 16_384;
 
-/** Reads what a round waits for. A part that does not answer hides no other part. */
+/** Reads the explanation of a round. A part that does not answer hides no other part. */
 @Injectable()
 export class RoundExplanation {
   private readonly shared = new SharedReads<ExplainRoundReply>(SHARED_MS);

@@ -18,7 +18,7 @@ const SYNC = {
   deadlineAtMs: NOW_MS + 30_000,
 } as WeightSync;
 
-/** A cause of the wait of a round, with what an explanation says about it. */
+/** A cause of the wait of a round, and the expected parts of its explanation. */
 export interface RoundScenario {
   snapshot: Partial<RoundSnapshot>;
   /** Runbook of the cause. */

@@ -1,7 +1,7 @@
 import type { JobId, RequestStatus, RoundId, RoundStatus, UnreadRoundPart, WeightSync } from '@broomwagon/contracts';
 import type { PoolReading } from '../overview';
 
-/** What is known of a round and its pool at one moment. */
+/** Answers about a round and its pool, read together. */
 export interface RoundSnapshot extends PoolReading {
   job: JobId;
   roundId: RoundId;

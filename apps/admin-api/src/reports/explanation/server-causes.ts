@@ -7,7 +7,7 @@ const FRESH_MS = 10_000;
 /** Leases without a request count from this share of the mean leases of a server, as in BroomwagonLeaseDrift. */
 const DRIFT_SHARE = 0.25;
 /** Fewest leases without a request: calls begin and end between two reports. */
-const LEAST_DRIFT = 2;
+const MIN_DRIFT = 2;
 /** Wait of a request for a server from which such leases matter, milliseconds. */
 const LONG_WAIT_MS = 60_000;
 
@@ -74,6 +74,6 @@ function findDrift(ready: readonly ServerStatus[], snapshot: RoundSnapshot): Ser
     ({ load, inflight }) =>
       load !== undefined &&
       load.ageMs <= FRESH_MS &&
-      inflight - load.running - load.waiting > Math.max(LEAST_DRIFT, DRIFT_SHARE * mean),
+      inflight - load.running - load.waiting > Math.max(MIN_DRIFT, DRIFT_SHARE * mean),
   );
 }
